@@ -17,7 +17,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption_text import plain_text
 from ui.talk.prediction import Scale, paint_scale, scale_of, value_at, verdict, wanted
-from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.choice_bar import Button, bar_sheet, named
 from ui.widgets.sheet import set_sheet
 
 GROW_MS = 400
@@ -110,13 +110,8 @@ class PredictCard(QWidget):
         self.hide()
 
     def _button(self, name: str, words: str, tip: str, does: Callable[[], object]) -> Button:
-        button = Button(self)
-        button.setObjectName(name)
+        button = named(Button(self), name, words, tip)
         button.setText(words)
-        button.setAccessibleName(words)
-        button.setAccessibleDescription(tip)
-        button.setToolTip(tip)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.clicked.connect(lambda _=False: does())
         return button
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QSize, Qt, QTimer, Signal
@@ -14,43 +13,35 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
     QMouseEvent,
-    QPixmap,
     QScreen,
     QWindow,
 )
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QSizePolicy, QWidget
 from shiboken6 import isValid
 
-from simulator.base.assets import ASSETS
 from simulator.base.errors import safe_text
-from simulator.lesson.course import list_lessons
-from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.lesson.steps import ResolvedStep
 from ui.look.slide import LEAVE_MS
 from ui.look.theme import Style
-from ui.look.units import plural
 from ui.safety.overrides import guarded
-from ui.talk.arrival import Arrival, fill
+from ui.talk.arrival import Arrival
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
 from ui.talk.presenter_keys import DRAWING, ENTER, IN_SPEAKER, LETTERS, PLAIN, ZOOM, key_text
-from ui.talk.speaker_parts import NEXT
-from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
+from ui.talk.speaker_link import SpeakerLink
+from ui.talk.speaker_window import SpeakerWindow
 from ui.widgets.message_bar import MessageKind
 
 if TYPE_CHECKING:
     from ui.window.dock_sizes import Shares
     from ui.window.main_window import MainWindow
 
-PICTURE_MS = 400
-"""How often the speaker's picture of the stage follows it."""
 JUMP_MS = 4000
 """How long a number waits for the next digit, or for Enter."""
 HIDE_CURSOR_MS = 3000
 """How long the pointer must not move before it is hidden."""
 _DIGITS = 3
 """Most digits of a step's number."""
-_SPEAKER_MS = 60
-"""How long after the window the speaker's window opens, or changes screens."""
 _SETTLE_MS, _SETTLE_TRIES = 50, 40
 """How often, and how many times, the window's size is checked after a talk."""
 
@@ -78,14 +69,14 @@ class Presenter(QObject):
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
-        self._window = window
+        self.window = self._window = window
         self._before: _Before | None = None
         self.arrival = Arrival(window)
         self._scenario = False
         """Whether the current layout has the scenario dock, which is hidden in a talk."""
         self.awake = Awake()
         self.overlay = PenOverlay(window)
-        self.speaker: SpeakerWindow | None = None
+        self.link = SpeakerLink(self)
         self._watched: list[QWindow] = []
         self._pointer = QPoint()
         self._cursor_hidden = False
@@ -97,16 +88,6 @@ class Presenter(QObject):
         self._forget_jump.timeout.connect(self.end_jump)
         self._leave = QTimer(self, singleShot=True, interval=LEAVE_MS)
         self._leave.timeout.connect(self._hide_controls)
-        self._second = QTimer(self, interval=1000)
-        self._second.timeout.connect(self._say_why)
-        self._changed = True
-        """Whether the window has another picture than the speaker sees."""
-        self._listed: Path | None = None
-        """The lesson whose steps the speaker sees."""
-        self._next: ResolvedStep | None = None
-        """The step whose picture the speaker sees as the next one, or will see."""
-        self._pictures = QTimer(self, interval=PICTURE_MS)
-        self._pictures.timeout.connect(self._show_now)
         self._settling = QTimer(self, interval=_SETTLE_MS)
         self._settling.timeout.connect(self._settle)
         self._settled_as: _Before | None = None
@@ -119,18 +100,15 @@ class Presenter(QObject):
         top.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         player = window.lessons.player
         player.step_changed.connect(self._show_step)
-        player.revealed_changed.connect(self._show_speaker_step)
-        player.prepared.connect(self._show_speaker_step)
-        player.ended_changed.connect(self._show_speaker_step)
         player.ended_changed.connect(window.stage.show_slide)
         window.session.playing_changed.connect(window.stage.rest)
-        window.actions_by_name["blank"].toggled.connect(self._show_blank)
-        window.ahead.painted.connect(self._show_ahead)
-        for signal in (window.session.view_changed, window.session.moved, player.whole_changed,
-                       window.actions_by_name["blank"].toggled, self.overlay.changed):  # fmt: skip
-            signal.connect(self._note_change)
         self.overlay.changed.connect(self._wake_cursor)
         self.overlay.changed.connect(self._put_brush_away)
+
+    @property
+    def speaker(self) -> SpeakerWindow | None:
+        """The speaker's window, from the first talk on."""
+        return self.link.speaker
 
     @property
     def on(self) -> bool:
@@ -162,14 +140,9 @@ class Presenter(QObject):
         window.installEventFilter(self)
         self._watch(window.windowHandle())
         app.focusWindowChanged.connect(self._watch)
-        app.screenRemoved.connect(self._screen_gone)
         self._pointer = QCursor.pos()
         self._still.start()
-        self._second.start()
-        self._pictures.start()
-        self._make_speaker().reset()
-        if window.lessons.player.lesson is not None and self._other_screen() is not None:
-            QTimer.singleShot(_SPEAKER_MS, self, self._open_speaker)
+        self.link.begin()
         self.toggled.emit(True)
 
     def end(self) -> None:
@@ -180,7 +153,6 @@ class Presenter(QObject):
         window = self._window
         app = _app()
         app.focusWindowChanged.disconnect(self._watch)
-        app.screenRemoved.disconnect(self._screen_gone)
         window.removeEventFilter(self)
         for watched in filter(isValid, self._watched):
             watched.removeEventFilter(self)
@@ -193,10 +165,6 @@ class Presenter(QObject):
         self._still.stop()
         self._leave.stop()
         self.end_jump()
-        self._pictures.stop()
-        self._next = self._listed = None
-        window.ahead.close()
-        self._second.stop()
         self._wake_cursor()
         self._still.stop()
         self.overlay.set_pen(False)
@@ -204,8 +172,7 @@ class Presenter(QObject):
         self.overlay.clear()
         window.actions_by_name["blank"].setChecked(False)
         self.awake.release()
-        if self.speaker is not None:
-            self.speaker.close()
+        self.link.end()
         window.stage.set(False)
         window.fit_talk()
         window.menuBar().setVisible(before.menu)
@@ -290,13 +257,7 @@ class Presenter(QObject):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.overlay.set_style(style)
-        if self.speaker is not None and self.speaker.isVisible():
-            self._style_speaker(self.speaker)
-
-    def _style_speaker(self, speaker: SpeakerWindow) -> None:
-        """Give its window the theme of the talk; it is as large as it says itself."""
-        theme = self._window.style_now.theme
-        speaker.set_style(Style(theme, self._window.settings.text_scale))
+        self.link.set_style()
 
     # --- what keys do ---------------------------------------------------------------------
 
@@ -397,6 +358,14 @@ class Presenter(QObject):
         field = QApplication.focusWidget()
         if field is not None and _takes_text(field):
             field.clearFocus()  # so that the next letter is a key of the talk
+
+    def toggle_speaker(self) -> None:
+        """Open the speaker's window, or close it; the talk continues."""
+        self.link.toggle()
+
+    def swap_screens(self) -> None:
+        """Exchange the screens of the window and the speaker's window."""
+        self.link.swap_screens()
 
     def reveal(self) -> None:
         """Show the answer to the question, or hide it."""
@@ -566,162 +535,10 @@ class Presenter(QObject):
         if self.on:
             self._still.start()
 
-    # --- speaker --------------------------------------------------------------------------
-
-    def toggle_speaker(self) -> None:
-        """Open the speaker's window, or close it; the talk continues."""
-        if self.speaker is not None and self.speaker.isVisible():
-            self.speaker.close()
-        else:
-            self.open_speaker()
-
-    def open_speaker(self) -> None:
-        """Open the speaker's window: on the whole other screen, or as a window if there is none."""
-        speaker = self._make_speaker()
-        self._style_speaker(speaker)
-        self._show_speaker_step()
-        self._show_blank(self._window.actions_by_name["blank"].isChecked())
-        self._say_why()
-        self._place_speaker(speaker, self._other_screen())
-        self._next = None
-        self._show_speaker_step()  # its pictures are only made where they are seen
-
-    def _open_speaker(self) -> None:
-        if self.on:
-            self.open_speaker()
-
-    def _make_speaker(self) -> SpeakerWindow:
-        """Return the speaker's window, made at the first talk."""
-        if self.speaker is None:
-            speaker = self.speaker = SpeakerWindow(self._window)
-            speaker.next_asked.connect(self.next)
-            speaker.back_asked.connect(self.back)
-            speaker.reveal_asked.connect(self.reveal)
-            speaker.blank_asked.connect(self.toggle_blank)
-            speaker.swap_asked.connect(self.swap_screens)
-            speaker.step_chosen.connect(self._window.lessons.player.go)
-            speaker.asked.connect(self._do)
-        return self.speaker
-
-    def _do(self, name: str) -> None:
-        """Do what a button of the speaker's window says."""
-        if name == "play":
-            self._window.actions_by_name[name].trigger()
-        else:
-            does = {"what_if": self.toggle_what_if, "pen": self.toggle_pen,
-                    "spotlight": self.toggle_spotlight, "end": self.end}  # fmt: skip
-            does[name]()
-
-    def _place_speaker(self, speaker: SpeakerWindow, screen: QScreen | None) -> None:
-        speaker.show_swap(screen is not None)
-        if screen is None:
-            speaker.setWindowState(Qt.WindowState.WindowNoState)
-            here = self._window.screen()
-            speaker.setScreen(here)
-            room = here.availableGeometry()
-            speaker.resize(FIRST_SIZE.boundedTo(room.size() * 0.8))
-            speaker.move(room.center() - speaker.rect().center())
-            speaker.show()
-            speaker.raise_()
-            speaker.activateWindow()
-            return
-        fill(speaker, screen, elsewhere=False)
-        self._window.activateWindow()
-
-    def _other_screen(self) -> QScreen | None:
-        """Return a screen that the audience does not see."""
-        taken = self._window.screen().geometry()  # a projector may show the same as this screen
-        screens = QGuiApplication.screens()
-        return next((s for s in screens if not s.geometry().intersects(taken)), None)
-
-    def swap_screens(self) -> None:
-        """Exchange the screens of the window and the speaker's window."""
-        other, here = self._other_screen(), self._window.screen()
-        if other is None:
-            return
-        self.arrival.wait_for(other.size())
-        fill(self._window, other)
-        self._window.fit_once_arrived()
-        self._window.activateWindow()
-        # Each takes a while to get its new size; until then the window takes input.
-        QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
-
-    def _move_speaker(self, screen: QScreen) -> None:
-        if self.on and self.speaker is not None and self.speaker.isVisible():
-            fill(self.speaker, screen, elsewhere=False)
-            self._window.activateWindow()
-
-    def _screen_gone(self) -> None:
-        QTimer.singleShot(0, self, self._after_screen)
-
-    def _after_screen(self) -> None:
-        """Make the speaker's window an ordinary window if its screen is gone."""
-        speaker = self.speaker
-        if self.on and speaker is not None and speaker.isVisible():
-            self._place_speaker(speaker, self._other_screen())
-
     def _show_step(self, step: ResolvedStep | None) -> None:
         self.overlay.clear()
         self._window.stage.show_slide(False)
-        self._show_speaker_step()
-
-    def _show_speaker_step(self) -> None:
-        speaker, player = self.speaker, self._window.lessons.player
-        if speaker is None or not self.on:
-            return
-        speaker.show_step(player.step, player.following, player.revealed, player.end, player.ended)
-        lesson, step = player.lesson, player.step
-        if lesson is not None and step is not None and player.path is not None:
-            if player.path != self._listed:
-                self._listed = player.path
-                self._show_lesson(speaker, lesson, player.path)
-            speaker.show_place(step.number)
-        self._changed = True
-        following = None if player.ended else player.following
-        if following is None or following != self._next:
-            self._next = following
-            coming = step is not None and step.number + 1 < step.count and not player.ended
-            speaker.show_next(None, coming=coming)
-            self._window.ahead.want(following if speaker.isVisible() else None)
-
-    def _show_lesson(self, speaker: SpeakerWindow, lesson: Lesson, path: Path) -> None:
-        """Show the steps of a lesson, with its minutes: about one a step where it does not say."""
-        listed = list_lessons(path.parent) if path.is_relative_to(ASSETS) else ()
-        at = next((n for n, each in enumerate(listed) if each.path == path), len(listed))
-        minutes = listed[at].minutes if at < len(listed) else 0
-        titles = [safe_text(each.title) for each in lesson.steps]
-        after = listed[at + 1] if at + 1 < len(listed) else None
-        then = f"{after.title}, {plural(len(after.steps), 'step')}" if after else ""
-        speaker.show_lesson(safe_text(lesson.title), titles, minutes or len(titles), then)
-
-    def _show_ahead(self, step: ResolvedStep, picture: QPixmap) -> None:
-        """Show the next step in the speaker's window, painted ahead."""
-        if self.speaker is not None and step == self._next:
-            self.speaker.show_next(picture.scaledToWidth(
-                round(NEXT.width() * self.speaker.devicePixelRatio() * 2),
-                Qt.TransformationMode.SmoothTransformation,
-            ))  # fmt: skip
-
-    def _note_change(self, *_: object) -> None:
-        self._changed = True
-
-    def _show_now(self) -> None:
-        """Show in the speaker's window what the audience sees, where that has changed."""
-        speaker = self.speaker
-        if speaker is None or not speaker.isVisible() or speaker.now_picture.isHidden():
-            return
-        if self._changed and self._window.lessons.player.whole and not self.arrival.awaited:
-            self._changed = False
-            speaker.show_now(self._window.grab())
-
-    def _show_blank(self, on: bool) -> None:
-        if self.speaker is not None:
-            self.speaker.show_blank(on)
-
-    def _say_why(self) -> None:
-        if self.speaker is not None:
-            why = self.awake.why
-            self.speaker.set_note(f"The screen may go to sleep: {why}." if why else "")
+        self.link.show_step()
 
 
 def _takes_text(widget: QWidget) -> bool:

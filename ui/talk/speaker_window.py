@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTime, QTimer, Signal
-from PySide6.QtGui import QColor, QPaintEvent, QPalette, QPixmap, QResizeEvent, QShowEvent
+from PySide6.QtCore import QElapsedTimer, QSize, Qt, QTime, QTimer, Signal
+from PySide6.QtGui import QColor, QPalette, QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QLabel,
     QPushButton,
-    QScrollArea,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -23,19 +18,16 @@ from PySide6.QtWidgets import (
 from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import DARK, Style, palette
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.talk.caption import (
     BODY,
     Caption,
     LessonEnd,
-    caption_height,
     caption_of,
     end_caption,
-    paint_caption,
 )
-from ui.talk.caption_text import spoken
 from ui.talk.prediction import written
 from ui.talk.slide import left_out
+from ui.talk.speaker_pane import SpeakerPane, made_label
 from ui.talk.speaker_parts import (
     NEXT,
     NOW,
@@ -48,12 +40,11 @@ from ui.talk.speaker_parts import (
     StepList,
     clock_words,
 )
+from ui.widgets.choice_bar import named
 from ui.widgets.sheet import set_sheet
 
 ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
 """Sizes of the speaker's text, chosen in the window."""
-_LEAST = 0.6
-"""The smallest size of a text that is made smaller to be seen without scrolling."""
 _BUTTON = 21.0
 """Largest letters of buttons in a large window, in u."""
 _BESIDE = 0.62
@@ -164,12 +155,15 @@ class SpeakerWindow(QWidget):
         """The texts on show: a new size seldom changes them."""
         self._spent = 0
         self._since = QElapsedTimer()
-        self.clock, self.elapsed = _label("clock", "Time"), _label("elapsed", "Time of the talk")
-        self.note = _label("note", "Remark")
+        self.clock, self.elapsed = (
+            made_label("clock", "Time"),
+            made_label("elapsed", "Time of the talk"),
+        )
+        self.note = made_label("note", "Remark")
         self.note.setWordWrap(True)
-        self.spoken = _label("spoken", "Time and plan")
-        self.ends = _label("ends", "End of the talk")
-        self.now, self.following = _Pane("Notes"), _Pane("")
+        self.spoken = made_label("spoken", "Time and plan")
+        self.ends = made_label("ends", "End of the talk")
+        self.now, self.following = SpeakerPane("Notes"), SpeakerPane("")
         self.now_picture = SlidePicture("now_picture", "Now", NOW)
         self.next_picture = SlidePicture("next_picture", "Next", NEXT)
         self.ready, self.steps = Ready(), StepList()
@@ -179,7 +173,12 @@ class SpeakerWindow(QWidget):
         self._before = 0
         """How long the talk had taken when the lesson was begun."""
         self._wide: bool | None = None
-        self.buttons = {name: _button(name, *rest) for name, *rest in (*_CLOCK, *_ZOOM, *_TALK)}
+        # Only by the keyboard: after a click the keys still belong to the talk.
+        by_tab = Qt.FocusPolicy.TabFocus
+        self.buttons = {
+            name: named(QPushButton(words), name, words, tip, by_tab)
+            for name, words, tip in (*_CLOCK, *_ZOOM, *_TALK)
+        }
         self.buttons["pause"].setCheckable(True)
         self.buttons["blank"].setCheckable(True)
         self._arrange()
@@ -500,134 +499,3 @@ class SpeakerWindow(QWidget):
             f" min-height: {px(24):.0f}px; }}"
             "QScrollBar::add-line, QScrollBar::sub-line { height: 0; }",
         )
-
-
-@guarded
-class _Pane(QFrame):
-    """A heading above a text that scrolls when it is long."""
-
-    def __init__(self, heading: str) -> None:
-        super().__init__()
-        self.setObjectName("pane")
-        self._heading = _label("heading", "")
-        self._heading.setText(heading)
-        self.prose = _Prose(heading)
-        self.area = QScrollArea()
-        self.area.setWidgetResizable(True)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(self.prose)
-        self._column = QVBoxLayout(self)
-        self._column.addWidget(self._heading)
-        self._column.addWidget(self.area, 1)
-        self._text = Style(DARK)
-        # Both panes keep their shares of the width, whatever they contain.
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-
-    def show_caption(self, caption: Caption) -> None:
-        """Show a text from its beginning."""
-        if caption != self.prose.caption:
-            self.prose.show_caption(caption)
-            self.area.verticalScrollBar().setValue(0)
-            self._fit()
-
-    def set_style(self, style: Style, text: Style) -> None:
-        """Set the style of the heading and of the text."""
-        edge = round(style.px(12))
-        self._column.setContentsMargins(edge, round(style.px(8)), round(style.px(4)), edge)
-        self._heading.setFont(style.text_font(12, bold=True))
-        self._text = text
-        self._fit()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        """Make the text smaller if it then fits; otherwise it scrolls."""
-        self._column.activate()
-        place = self.area.contentsRect()
-        styles = [
-            replace(self._text, scale=self._text.scale * step / 20)
-            for step in range(round(20 * _LEAST), 21)
-        ]
-
-        def overflows(style: Style) -> bool:
-            return self.prose.height_in(style, place.width()) > place.height()
-
-        # A long text takes milliseconds to lay out, so few sizes are tried, beginning with the
-        # wanted one.
-        fitting = bisect(styles, 0, key=overflows) if overflows(styles[-1]) else len(styles)
-        self.prose.set_style(styles[max(fitting, 1) - 1])
-
-
-@guarded
-class _Prose(QWidget):
-    """A text with formulas, as high as it needs for its width."""
-
-    def __init__(self, meaning: str) -> None:
-        super().__init__()
-        self.setObjectName("prose")
-        self.setAccessibleName(meaning)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.caption = Caption("", "")
-        self.style_now = Style(DARK)
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
-
-    def show_caption(self, caption: Caption) -> None:
-        """Show a text, and announce it."""
-        self.caption = caption
-        self.setAccessibleDescription(
-            spoken(caption.title, caption.place, caption.body, caption.question, caption.answer)
-        )
-        self.updateGeometry()
-        self.update()
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and size of the text."""
-        if style != self.style_now:
-            self.style_now = style
-            self.updateGeometry()
-            self.update()
-
-    @staticmethod
-    def room_in(style: Style, width: int) -> float:
-        """Return how wide a line may be in a style, in pixels."""
-        return max(width - style.px(8), style.px(BODY))
-
-    def height_in(self, style: Style, width: int) -> int:
-        """Return how high the text would be in a style, in pixels, for a width."""
-        return round(caption_height(self.caption, style, self.room_in(style, width))) + 2
-
-    def heightForWidth(self, width: int) -> int:
-        return self.height_in(self.style_now, width)
-
-    def sizeHint(self) -> QSize:
-        return QSize(320, self.heightForWidth(320))
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(40, 40)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            place = QRectF(0, 0, self.room_in(self.style_now, self.width()), self.height())
-            paint_caption(painter, self.caption, self.style_now, place)
-
-
-def _button(name: str, words: str, tip: str) -> QPushButton:
-    button = QPushButton(words)
-    button.setObjectName(name)
-    button.setAccessibleName(words)
-    button.setAccessibleDescription(tip)
-    button.setToolTip(tip)
-    # Only by the keyboard: after a click the keys still belong to the talk.
-    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    return button
-
-
-def _label(name: str, meaning: str) -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setAccessibleName(meaning)
-    return label

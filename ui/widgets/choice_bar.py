@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
 
 from simulator.base.choices import Choice, Option
 from ui.look.draw import text_width
@@ -41,6 +42,21 @@ class Button(QToolButton):
             super().keyPressEvent(event)
 
 
+B = TypeVar("B", bound=QAbstractButton)
+
+
+def named(
+    button: B, name: str, said: str, tip: str, focus: Qt.FocusPolicy = Qt.FocusPolicy.StrongFocus
+) -> B:
+    """Return a button with a name, what a screen reader says of it, and its tip."""
+    button.setObjectName(name)
+    button.setAccessibleName(said)
+    button.setAccessibleDescription(tip)
+    button.setToolTip(tip)
+    button.setFocusPolicy(focus)
+    return button
+
+
 class PlotBar(QWidget):
     """Some choices, and a button that shows the whole plot."""
 
@@ -69,13 +85,9 @@ class PlotBar(QWidget):
         self.fit_button.clicked.connect(self.fit_pressed)
 
     def _make_button(self, choice: Choice, option: Option) -> QToolButton:
-        button = Button(self)
+        name, said = f"{choice.name}_{option.value}", f"{choice.name}: {option.text}"
+        button = named(Button(self), name, said, option.tip)
         button.setCheckable(True)
-        button.setObjectName(f"{choice.name}_{option.value}")
-        button.setAccessibleName(f"{choice.name}: {option.text}")
-        button.setAccessibleDescription(option.tip)
-        button.setToolTip(option.tip)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.clicked.connect(lambda _=False: self.choose(choice.name, option.value))
         return button
 

@@ -72,7 +72,7 @@ def test_the_screen_is_kept_on_for_as_long_as_the_talk(talk, qtbot) -> None:
 def test_closing_the_window_ends_the_talk(window) -> None:
     presenter = window.presenter
     presenter.start()
-    presenter.open_speaker()
+    presenter.link.open()
     presenter.toggle_spotlight()
     window.close()
     assert not presenter.on
@@ -360,7 +360,7 @@ def test_with_one_screen_the_speakers_window_opens_by_its_key(talk, window, qtbo
 
 
 def test_the_speakers_window_follows_the_lesson_and_leads_it(talk, window, qtbot) -> None:
-    talk.open_speaker()
+    talk.link.open()
     speaker, player = talk.speaker, window.lessons.player
     now = speaker.now.prose
     qtbot.mouseClick(speaker.buttons["next"], Qt.MouseButton.LeftButton)
@@ -387,7 +387,7 @@ def test_the_speakers_window_follows_the_lesson_and_leads_it(talk, window, qtbot
 
 
 def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) -> None:
-    talk.open_speaker()
+    talk.link.open()
     speaker, session = talk.speaker, window.session
     speaker.activateWindow()
     qapp.processEvents()
@@ -416,7 +416,7 @@ def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) ->
 
 
 def test_space_presses_a_button_that_has_the_focus(talk, window, qapp) -> None:
-    talk.open_speaker()
+    talk.link.open()
     talk.speaker.activateWindow()
     talk.speaker.buttons["pause"].setFocus()
     qapp.processEvents()
@@ -430,14 +430,14 @@ def test_the_speaker_is_told_that_the_screen_may_sleep(window, monkeypatch, qtbo
     monkeypatch.setenv("WAKEPY_FORCE_FAILURE", "1")
     presenter = window.presenter
     presenter.start()
-    presenter.open_speaker()
+    presenter.link.open()
     note = presenter.speaker.note
     qtbot.waitUntil(lambda: note.text().startswith("The screen may go to sleep: "))
     presenter.end()
 
 
 def test_a_screen_that_goes_brings_the_speakers_window_back(talk, window, qapp) -> None:
-    talk.open_speaker()
+    talk.link.open()
     talk.speaker.setWindowState(Qt.WindowState.WindowFullScreen)
     qapp.screenRemoved.emit(qapp.primaryScreen())
     qapp.processEvents()
@@ -451,7 +451,7 @@ def test_a_screen_that_goes_brings_the_speakers_window_back(talk, window, qapp) 
 
 
 def test_the_theme_of_the_speakers_window_follows(talk, window) -> None:
-    talk.open_speaker()
+    talk.link.open()
     window.settings.theme = "light"
     window.apply_style()
     assert talk.speaker.now.prose.style_now.theme.name == "light"

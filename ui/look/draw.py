@@ -229,6 +229,15 @@ def draw_cap(painter: QPainter, box: QRectF, key: str, style: Style) -> None:
     draw_text(painter, box, key, style.text_font(size, bold=True), theme.text, CENTRE)
 
 
+def draw_lens(painter: QPainter, at: QPointF, radius: float, colour: QColor | str) -> None:
+    """Draw the sign of a search: a lens around a point, and its handle."""
+    painter.setPen(QPen(QColor(colour), 0.28 * radius))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawEllipse(at, radius, radius)
+    start, end = 0.72 * radius, 1.58 * radius
+    painter.drawLine(at + QPointF(start, start), at + QPointF(end, end))
+
+
 def _large_card(painter: QPainter, box: QRectF, ground: QColor, radius: float) -> None:
     smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
     left, top, right, bottom = box.left(), box.top(), box.right(), box.bottom()

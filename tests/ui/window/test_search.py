@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QAccessible, QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
@@ -18,6 +18,7 @@ from simulator.lesson.reader import load_lesson
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from tests.helpers.waiting import settle, wait_until
+from ui.kit.boxes import scene
 from ui.look.layouts import LAYOUT_PANELS, LAYOUTS
 from ui.look.theme import THEMES, Style
 from ui.panels.scenario.fields import FIELDS
@@ -28,7 +29,7 @@ from ui.window.file_menu import demo_paths
 from ui.window.panel_specs import GROUPED, GROUPS, PANELS
 from ui.window.search.dialog import AT_MOST, open_search
 from ui.window.search.entries import SYNONYMS, Kind, SearchEntry, entries
-from ui.window.search.rows import AT_ONCE, SearchRows, broken, told
+from ui.window.search.rows import AT_ONCE, LitText, SearchRows, broken, told
 
 ALL = entries()
 BY_ID = {entry.id: entry for entry in ALL}
@@ -188,7 +189,9 @@ def test_the_parts_that_were_found_are_lit():
 def test_a_line_says_by_which_other_name_it_was_found(searching):
     _, dialog = searching
     ask(dialog, "bigger font")
-    assert dialog.rows.laid_out(dialog.current).does[0].text.endswith("(bigger font)")
+    row = scene(dialog.rows.box(dialog.current), dialog.style_now, QRectF(0, 0, 900, 90))
+    said = [box.words for box, _ in row.placed if isinstance(box, LitText)]
+    assert said[1].endswith("(bigger font)")
     larger = BY_ID["actions:larger_text"]
     assert told(larger, "bigger font") == f"{larger.does} (bigger font)"
     assert told(larger, "larger") == larger.does
@@ -449,9 +452,9 @@ def test_it_lies_inside_the_window_at_any_size(open_window, size, scale):
     ask(dialog, "softmax")
     inside = window.rect().translated(window.mapToGlobal(QPoint()))
     assert inside.contains(dialog.geometry())
-    rows = sum(dialog.rows.laid_out(entry).height for entry in dialog.model.shown[:AT_MOST])
+    rows = sum(dialog.rows.height(entry) for entry in dialog.model.shown[:AT_MOST])
     assert dialog.list.height() <= rows + 1
-    assert dialog.list.height() > 2 * dialog.rows.laid_out(dialog.current).height
+    assert dialog.list.height() > 2 * dialog.rows.height(dialog.current)
     dialog.reject()
 
 

@@ -35,7 +35,9 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.references import reference_called
-from ui.look.draw import draw_cap, draw_text, text_width
+from ui.kit.boxes import Box, Row, scene
+from ui.kit.shapes import Cap, Text
+from ui.look.draw import RIGHT, draw_lens
 from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -58,6 +60,8 @@ _HINTS = (
     (("Tab",), "one kind only"), (("Esc",), "back, nothing changed"),
 )  # fmt: skip
 _PAGE_HINTS = (("Enter",), "close"), (("Esc",), "back to what was found")
+_OWN = "Ctrl+K", "F1", "Ctrl+Shift+P"
+"""Keys that open the box, and close it."""
 _DIMMED = 0.62
 _EDGE = 2
 _TEXT = 18
@@ -113,28 +117,18 @@ class _Foot(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self, covers=False) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            px, theme = self._style.px, self._style.theme
-            words_font, cap_font = self._style.text_font(14.5), self._style.text_font(13, bold=True)
-            x, high, middle = px(28), px(24), self.height() / 2
-            right = self.width() - px(28)
-            for keys, words in self._hints:
-                caps = [max(text_width(cap_font, key) + px(14), high) for key in keys]
-                width = sum(caps) + px(5) * len(caps) + px(4) + text_width(words_font, words)
-                if x + width > right:
-                    return
-                for key, cap in zip(keys, caps, strict=True):
-                    box = QRectF(x, middle - high / 2, cap, high)
-                    draw_cap(painter, box, key, self._style)
-                    x += cap + px(5)
-                box = QRectF(x + px(4), 0, text_width(words_font, words) + 1, self.height())
-                draw_text(painter, box, words, words_font, theme.muted)
-                x = box.right() + px(30)
-            keys_line = "Ctrl+K  ·  F1  ·  Ctrl+Shift+P"
-            width = text_width(words_font, keys_line)
-            if x + width <= right:
-                box = QRectF(right - width, 0, width + 1, self.height())
-                draw_text(painter, box, keys_line, words_font, theme.muted)
+            side = Box(wide=28)
+            own = Text("  ·  ".join(_OWN), "muted", RIGHT, size=14.5, may_go=True)
+            hints = (_hint(n, *each) for n, each in enumerate(self._hints))
+            row = Row((side, *hints, Box(grow=1), own, side), gap=0)
+            scene(row, self._style, QRectF(self.rect())).paint(painter)
+
+
+def _hint(number: int, keys: Sequence[str], words: str) -> Row:
+    """Return what some keys do."""
+    caps = (part for key in keys for part in (Cap(key), Box(wide=5)))
+    said = Box(wide=4), Text(words, "muted", size=14.5)
+    return Row((Box(wide=30 * (number > 0)), *caps, *said), gap=0, may_go=True)
 
 
 @guarded
@@ -246,7 +240,12 @@ class SearchDialog(QDialog):
         self.rows.width = self._wide - 2 * _EDGE
         shown = self.model.shown
         wanted = _height(self.page, self._wide - 2 * _EDGE) if self.page else self._rows_height()
-        if self.page is None and (len(shown) > AT_MOST or wanted > room):
+        scrolls = self.page is None and (len(shown) > AT_MOST or wanted > room)
+        bar = Qt.ScrollBarPolicy  # that of a list that was longer before would still be there
+        self.list.setVerticalScrollBarPolicy(
+            bar.ScrollBarAlwaysOn if scrolls else bar.ScrollBarAlwaysOff
+        )
+        if scrolls:
             self.rows.width -= self.list.verticalScrollBar().sizeHint().width()
             wanted = self._rows_height()
         self.setFixedSize(self._wide, self._fixed + max(min(wanted, room), 1))
@@ -257,7 +256,7 @@ class SearchDialog(QDialog):
 
     def _rows_height(self) -> int:
         shown = self.model.shown[:AT_MOST]
-        return sum(round(self.rows.laid_out(entry).height) for entry in shown)
+        return sum(round(self.rows.height(entry)) for entry in shown)
 
     # --- finding --------------------------------------------------------------------------
 
@@ -482,10 +481,7 @@ class SearchDialog(QDialog):
             painter.setPen(QPen(QColor(theme.border), max(px(1), 1)))
             for y in (px(_HEAD) + _EDGE, self.height() - px(_FOOT) - _EDGE):
                 painter.drawLine(QPointF(_EDGE, y), QPointF(self.width() - _EDGE, y))
-            painter.setPen(QPen(QColor(theme.muted), px(2.7)))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawEllipse(QPointF(px(38), px(40)), px(10), px(10))
-            painter.drawLine(QPointF(px(45.5), px(47.5)), QPointF(px(54), px(56)))
+            draw_lens(painter, QPointF(px(38), px(40)), px(10), theme.muted)
 
 
 _MOVES = {

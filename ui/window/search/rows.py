@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QFont, QKeySequence, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
+from ui.kit.boxes import Box, Column, Row, scene
+from ui.kit.shapes import Cap, Card, Text
 from ui.look.draw import (
-    CAP,
+    CAP_HIGH,
     CENTRE,
     LEFT,
     RIGHT,
     card,
-    draw_cap,
     draw_text,
     fitted,
     mixed,
@@ -41,7 +42,7 @@ _KIND, _SIDE, _GAP = 84, 28, 20
 """Width of the box with the kind, margin left and right, and gaps between, at scale 1."""
 _TITLE, _DOES, _SMALL = 19, 15.5, 14
 """Sizes of letters: title, what it does, kind and value, keys."""
-_TITLE_LINE, _DOES_LINE, _MARGIN = 26, 22, 10
+_TITLE_LINE, _DOES_LINE, _MARGIN, _LEAST_HIGH, _MOST_VALUE = 26, 22, 10, 74, 240
 _MOST_LINES = 2
 
 
@@ -139,16 +140,30 @@ class SearchModel(QAbstractListModel):
         return entry if role == ENTRY else None
 
 
-@dataclass(frozen=True, slots=True)
-class RowSizes:
-    """A row laid out for a width."""
+@dataclass(frozen=True, eq=False)
+class LitText(Box):
+    """Words in at most two lines, of which the letters that were found are lit."""
 
-    keys: tuple[str, ...]  # the key caps
-    value: str
-    title: list[TextLine]
-    does: list[TextLine]
-    aside: float  # width of keys and value
-    height: float
+    words: str
+    spans: Sequence[Span]
+    tone: str
+    size: float
+    line: float  # its height
+    bold: bool = False
+
+    def lines(self, style: Style, width: float) -> list[TextLine]:
+        """Return the lines at a width."""
+        return broken(self.words, style.text_font(self.size, bold=self.bold), width)
+
+    def height(self, style: Style, width: float) -> float:
+        return style.px(self.line) * len(self.lines(style, width))
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        font, colour = style.text_font(self.size, bold=self.bold), getattr(style.theme, self.tone)
+        place = QRectF(rect.x(), rect.y(), rect.width(), style.px(self.line))
+        for line in self.lines(style, rect.width()):
+            draw_lit(painter, place, line.text, line.lit(self.spans), font, colour, style)
+            place.translate(0, place.height())
 
 
 @guarded
@@ -160,7 +175,7 @@ class SearchRows(QStyledItemDelegate):
         self._model = model
         self.style_now = Style(DARK)
         self._width = 0.0
-        self._rows: dict[tuple[str, str, str], RowSizes] = {}
+        self._heights: dict[tuple[str, str, str], float] = {}
 
     @property
     def width(self) -> float:
@@ -171,94 +186,60 @@ class SearchRows(QStyledItemDelegate):
     def width(self, width: float) -> None:
         if width != self._width:
             self._width = width
-            self._rows.clear()
+            self._heights.clear()
 
-    def laid_out(self, entry: SearchEntry) -> RowSizes:
-        """Return a row for the width of the list."""
+    def height(self, entry: SearchEntry) -> float:
+        """Return the height of a row for the width of the list."""
         known = entry.id, self._model.value(entry), told(entry, self._model.query)
-        if known not in self._rows:
-            self._rows[known] = self._lay_out(entry, *known[1:])
-        return self._rows[known]
+        if known not in self._heights:
+            row, style = self.box(entry), self.style_now
+            texts = row.parts[3]
+            beside = sum(part.width(style) for part in row.parts if part is not texts)
+            high = texts.height(style, self._width - beside) + style.px(2 * _MARGIN + 6)
+            self._heights[known] = max(high, style.px(_LEAST_HIGH))
+        return self._heights[known]
 
-    def _lay_out(self, entry: SearchEntry, value: str, words: str) -> RowSizes:
-        px = self.style_now.px
-        keys = tuple(_caps(entry.keys))
-        value = fitted(self._small, value, px(240))
-        caps = sum(self._cap_width(key) + px(6) for key in keys)
-        aside = max(caps, text_width(self._small, value))
-        room = self.width - px(_SIDE + _KIND + 2 * _GAP + _SIDE) - aside
-        title = broken(entry.title, self._title, room)
-        does = broken(words, self._does, room)
-        height = px(_TITLE_LINE * len(title) + _DOES_LINE * len(does) + 2 * _MARGIN + 6)
-        return RowSizes(keys, value, title, does, aside, max(height, px(74)))
-
-    @property
-    def _title(self) -> QFont:
-        return self.style_now.text_font(_TITLE, bold=True)
-
-    @property
-    def _does(self) -> QFont:
-        return self.style_now.text_font(_DOES)
-
-    @property
-    def _small(self) -> QFont:
-        return self.style_now.text_font(_SMALL)
-
-    def _cap_width(self, key: str) -> float:
-        font = self.style_now.text_font(CAP, bold=True)
-        return max(text_width(font, key) + self.style_now.px(14), self.style_now.px(26))
+    def box(self, entry: SearchEntry, *, chosen: bool = False) -> Row:
+        """Return a row: its kind, title and what it does, and at the right keys and value."""
+        query, value = self._model.query, self._model.value(entry)
+        does = told(entry, query)
+        in_title = lit(query, entry.title)
+        in_does = [] if in_title else lit(query, does)
+        texts = Column((
+            Box(grow=1), LitText(entry.title, in_title, "text", _TITLE, _TITLE_LINE, bold=True),
+            LitText(does, in_does, "muted", _DOES, _DOES_LINE), Box(grow=1),
+        ), gap=0, grow=1)  # fmt: skip
+        ground = ("panel", "muted", 0.3 if chosen else 0.14)
+        kind = Card(Text(entry.kind.title, align=CENTRE, size=_SMALL), ("panel", "muted", 0.5),
+                    ground=ground, pad=0, high=28, wide=_KIND)  # fmt: skip
+        keys = Row((Box(grow=1), *(Cap(key, CAP_HIGH) for key in _caps(entry.keys))))
+        said = Text(value, "muted", RIGHT, size=_SMALL, high=24)
+        if said.width(self.style_now) > self.style_now.px(_MOST_VALUE):
+            said = replace(said, wide=_MOST_VALUE)
+        aside = (*((keys,) if entry.keys else ()), *((said,) if value else ()))
+        side, gap = Box(wide=_SIDE), Box(wide=_GAP)
+        return Row((side, _middle(kind), gap, texts, gap, _middle(*aside), side), gap=0)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _INDEX) -> QSize:
-        return QSize(round(self.width), round(self.laid_out(index.data(ENTRY)).height))
+        return QSize(round(self.width), round(self.height(index.data(ENTRY))))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _INDEX) -> None:
-        entry = index.data(ENTRY)
         style, theme, px = self.style_now, self.style_now.theme, self.style_now.px
-        row = self.laid_out(entry)
-        place = QRectF(option.rect)
-        state = option.state
+        place, state = QRectF(option.rect), option.state
         chosen = bool(state & QStyle.StateFlag.State_Selected)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if chosen:
             ground = place.adjusted(px(10), px(2), -px(10), -px(4))
             card(painter, ground, theme.accent, theme.tensors["Q"], px(9), px(1.5))
-        lines = _TITLE_LINE * len(row.title) + _DOES_LINE * len(row.does)
-        top = place.y() + (place.height() - px(2) - px(lines)) / 2
-        box = QRectF(place.x() + px(_SIDE), place.center().y() - px(15), px(_KIND), px(28))
-        share = 0.3 if chosen else 0.14
-        ground_colour = mixed(theme.panel, theme.muted, share)
-        card(painter, box, ground_colour, mixed(theme.panel, theme.muted, 0.5), px(6))
-        draw_text(painter, box, entry.kind.title, self._small, theme.text, CENTRE)
-        x = box.right() + px(_GAP)
-        width = place.right() - px(_SIDE) - row.aside - px(_GAP) - x
-        in_title = lit(self._model.query, entry.title)
-        in_does = [] if in_title else lit(self._model.query, told(entry, self._model.query))
-        for font, lines_of, spans, height, colour in (
-            (self._title, row.title, in_title, px(_TITLE_LINE), theme.text),
-            (self._does, row.does, in_does, px(_DOES_LINE), theme.muted),
-        ):
-            for line in lines_of:
-                box = QRectF(x, top, width, height)
-                draw_lit(painter, box, line.text, line.lit(spans), font, colour, style)
-                top += height
-        self._draw_aside(painter, place, row, entry.keys)
+        row = self.box(index.data(ENTRY), chosen=chosen)
+        scene(row, style, place.adjusted(0, 0, 0, -px(2))).paint(painter)
         painter.restore()
 
-    def _draw_aside(self, painter: QPainter, place: QRectF, row: RowSizes, keys: str) -> None:
-        """Draw keys and value at the right: above each other if there are both."""
-        px, theme = self.style_now.px, self.style_now.theme
-        right, middle = place.right() - px(_SIDE), place.center().y() - px(1)
-        both = bool(row.keys and row.value)
-        if row.value:
-            top = middle + px(4) if both else middle - px(12)
-            box = QRectF(right - row.aside, top, row.aside, px(24))
-            draw_text(painter, box, row.value, self._small, theme.muted, RIGHT)
-        top = middle - px(24) if both else middle - px(13)
-        for key in reversed(row.keys):
-            width = self._cap_width(key)
-            draw_cap(painter, QRectF(right - width, top, width, px(26)), key, self.style_now)
-            right -= width + px(6)
+
+def _middle(*parts: Box) -> Column:
+    """Return boxes in the middle of a row's height."""
+    return Column((Box(grow=1), *parts, Box(grow=1)), gap=1)
 
 
 def draw_lit(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
 from simulator.lesson.steps import Part
 from ui.kit.boxes import Box, Canvas, Column, Row
 from ui.kit.shapes import Cap, Text
 from ui.kit.table import FigureText
-from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, outline
+from ui.look.draw import CENTRE, RIGHT, card, draw_lens, draw_text, mixed, outline
 from ui.look.theme import Style
 from ui.window.cover_scene import (
     AREA,
@@ -96,12 +96,8 @@ def _title(entries: Sequence[PageEntry], inner: float) -> Row:
 
 
 def _lens(painter: QPainter, style: Style, rect: QRectF) -> None:
-    px = style.px
-    lens = QPointF(rect.left() + px(24), rect.center().y() - px(1))
-    painter.setPen(QPen(QColor(style.theme.muted), px(2)))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawEllipse(lens, px(7), px(7))
-    painter.drawLine(lens + QPointF(px(5), px(5)), lens + QPointF(px(11), px(11)))
+    at = rect.center() - QPointF(0, style.px(1))
+    draw_lens(painter, at, style.px(7), style.theme.muted)
 
 
 def _card(number: int, entry: PageEntry, info: float, *, words: bool) -> Column:

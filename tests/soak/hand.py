@@ -136,7 +136,7 @@ class Hand:
         window.desk.take(LAYOUTS[0].name)
         window.desk.reset()
         window.change_text(0)
-        window.open_path(SCENARIOS / "flash2.toml")
+        window.files.open_path(SCENARIOS / "flash2.toml")
         self.end_dialogs()
         session.settle()
         session.first()
@@ -368,7 +368,7 @@ class Hand:
     def open_file(self) -> str:
         """Open a file, as if it were dropped on the window."""
         path = self.draw.choice(self._files)
-        self.window.open_path(path)
+        self.window.files.open_path(path)
         return path.name
 
     def open_lesson(self) -> str:

@@ -23,6 +23,7 @@ from ui.session.log_lines import follow
 from ui.session.session import Session
 from ui.widgets.application import application
 from ui.window.autosave import Autosave, offer
+from ui.window.cover import show_welcome
 from ui.window.main_window import MainWindow
 
 
@@ -115,7 +116,7 @@ def make_window(
         return window
     window.files.open_first(scenario or DEMO, telling=scenario is None)
     if scenario is None:
-        window.show_welcome()
+        show_welcome(window)
     return window
 
 

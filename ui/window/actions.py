@@ -1,13 +1,20 @@
-"""The actions of the window, one row each: menu, keys, words and functions."""
+"""The actions of the window, one row each: menu, keys, words and functions; and its menus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu
+
 from simulator.program.playback import Granularity
+from ui.window.cover import show_course_map, show_welcome
 from ui.window.help import about, show_keys, show_page
+from ui.window.mnemonics import keep_mnemonics
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -54,6 +61,25 @@ def _search(window: MainWindow) -> None:
     open_search(window)
 
 
+def _pin_cell(window: MainWindow) -> None:
+    """Pin the cell under the pointer, else the selected one, in the Values panel."""
+    from ui.panels.values.panel import ValuesPanel
+
+    view = window.session.view
+    cell = window.board.hit or (view.cell if view else None)
+    if cell is not None:
+        window.docks.open("values")
+        window.docks.panel(ValuesPanel).pin(cell)
+
+
+def _run_until(window: MainWindow) -> None:
+    """Choose in the code panel where the run is to stop."""
+    from ui.panels.code.panel import CodePanel
+
+    window.docks.open("code")
+    window.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
 def _play(window: MainWindow, on: bool) -> None:
     """Play what is shown: the race where it is shown without the board, else the run."""
     panel = window.docks.in_sight("compare")
@@ -98,7 +124,7 @@ ACTIONS = (
     ActionSpec("cell_down", "Select cell below", "Edit", _select(0, 1), ("Alt+Down",)),
     # Not a shortcut, because a field in the scenario panel restores its text with the same key.
     ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
-    ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
+    ActionSpec("pin_cell", "Pin cell", "Edit", _pin_cell, ("P",)),
     ActionSpec("paint_mask", "Paint a mask on the board", "Edit",
                lambda w, on: w.session.painting.switch(on), ("Ctrl+B",), checkable=True),
     ActionSpec("what_if_tile", "What if: tile", "Edit", lambda w: w.ask_what_if("tile"),
@@ -130,7 +156,7 @@ ACTIONS = (
                lambda w: w.session.runs.run_to_breakpoint(), ("F8",), "breakpoint"),
     ActionSpec("previous_breakpoint", "Run back to breakpoint", "Run",
                lambda w: w.session.runs.run_to_breakpoint(False), ("Shift+F8",)),
-    ActionSpec("run_until", "Run until…", "Run", lambda w: w.run_until(), ("Ctrl+F8",)),
+    ActionSpec("run_until", "Run until…", "Run", _run_until, ("Ctrl+F8",)),
     ActionSpec("slower", "Slower", "Run", lambda w: w.session.change_speed(False), ("-",)),
     ActionSpec("faster", "Faster", "Run", lambda w: w.session.change_speed(True), ("+", "=")),
     ActionSpec("row_block_back", "Row block back", "Run", _step(False, _ROW), ("Shift+Left",),
@@ -139,7 +165,7 @@ ACTIONS = (
                "row-block"),
     ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
-    ActionSpec("course_map", "Course map", "Lessons", lambda w: w.show_course_map()),
+    ActionSpec("course_map", "Course map", "Lessons", show_course_map),
     ActionSpec("open_lesson", "Open lesson…", "Lessons", lambda w: w.lessons.ask()),
     ActionSpec("exercises", "Exercises…", "Lessons", _exercises),
     ActionSpec("record_step", "Add this view as a step…", "Lessons",
@@ -176,7 +202,7 @@ ACTIONS = (
                checkable=True),
     ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
     ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.desk.reset()),
-    ActionSpec("welcome", "Welcome", "Help", lambda w: w.show_welcome()),
+    ActionSpec("welcome", "Welcome", "Help", show_welcome),
     ActionSpec("search", "Search everything…", "Help", _search, ("Ctrl+K", "F1", "Ctrl+Shift+P")),
     ActionSpec("first_minutes", "Your first ten minutes", "Help",
                lambda w: show_page(w, "first-ten-minutes"), separated=True),
@@ -185,3 +211,48 @@ ACTIONS = (
     ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
     ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip
+
+
+def make_actions(window: MainWindow) -> dict[str, QAction]:
+    """Make the actions of a window; return them by name."""
+    out = {}
+    for spec in ACTIONS:
+        action = QAction(spec.text, window)
+        action.setObjectName(spec.name)
+        action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
+        action.setCheckable(spec.checkable)
+        if spec.checkable:
+            action.toggled.connect(partial(spec.run, window))
+        else:
+            action.triggered.connect(partial(_act, spec, window))
+        window.addAction(action)
+        out[spec.name] = action
+    return out
+
+
+def _act(spec: ActionSpec, window: MainWindow, checked: bool = False) -> None:
+    spec.run(window)
+
+
+def make_menus(window: MainWindow) -> dict[str, QMenu]:
+    """Fill the menu bar of a window; return its menus by title."""
+    menus: dict[str, QMenu] = {}
+    for title in MENUS:
+        menu = menus[title] = window.menuBar().addMenu(title)
+        menu.setObjectName(f"menu_{title.lower()}")
+        if title == "View":
+            menu.addMenu("Layouts").addActions(list(window.desk.actions.values()))
+            window.panels_menu = menu.addMenu("Panels")
+            window.panels_menu.addActions(list(window.docks.actions.values()))
+        if title == "Lessons":
+            window.lessons.fill(menu)
+        for spec in (spec for spec in ACTIONS if spec.menu == title):
+            if spec.separated:
+                menu.addSeparator()
+            menu.addAction(window.actions_by_name[spec.name])
+            if spec.name == "open_scenario":
+                window.files.add_menus(menu)
+            if spec.name == "export_picture":
+                window.files.add_panel_menu(menu)
+    keep_mnemonics(window.menuBar())
+    return menus

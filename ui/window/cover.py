@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSizeF, Qt
@@ -324,3 +324,25 @@ class Cover(QWidget):
             places.listed.paint(painter)
             painter.restore()
             places.paint_bar(painter)
+
+
+def show_welcome(window: MainWindow) -> None:
+    """Cover a window with the first page; a talk or a lesson ends."""
+    from ui.window.welcome.page import WelcomePage
+
+    _cover(window, WelcomePage)
+
+
+def show_course_map(window: MainWindow) -> None:
+    """Cover a window with the map of the course; a talk or a lesson ends."""
+    from ui.window.course_map.page import CoursePage
+
+    _cover(window, CoursePage)
+
+
+def _cover(window: MainWindow, page: Callable[[MainWindow], Cover]) -> None:
+    window.presenter.end()
+    window.lessons.player.leave()
+    if window.cover is not None:
+        window.cover.leave()
+    window.cover = page(window)

@@ -357,7 +357,7 @@ class Docks(QObject):
 
     def put_back(self, state: QByteArray, shares: Shares) -> None:
         """Restore the docks of this layout, exactly if the size of the window is the same."""
-        self._window.lay_out_top()  # bars first, because docks share what the bars leave
+        self._window.top.lay_out()  # bars first, because docks share what the bars leave
         with self._arranging():
             self._window.restoreState(state)
         self.sizes.own = shares

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
     QDragEnterEvent,
     QDragMoveEvent,
@@ -56,21 +53,19 @@ from ui.talk.presenter import Presenter
 from ui.talk.window import LessonWindow
 from ui.widgets.drops import accept_copy
 from ui.widgets.message_bar import MessageKind
-from ui.window.actions import ACTIONS, MENUS, ActionSpec
+from ui.window.actions import ACTIONS, make_actions, make_menus
 from ui.window.ahead import StepAhead
 from ui.window.desk import Desk
 from ui.window.docks import Docks
 from ui.window.file_menu import READS, Files
 from ui.window.flight_overlay import FlightOverlay
-from ui.window.header import Header
 from ui.window.links import Links
 from ui.window.messages import Messages
-from ui.window.mnemonics import keep_mnemonics
 from ui.window.normal_size import NormalSize
 from ui.window.rail import Rail
 from ui.window.stage import Stage
+from ui.window.top import WindowTop
 from ui.window.unsaved import Unsaved
-from ui.window.what_if.strip import WhatIfStrip
 
 if TYPE_CHECKING:
     from ui.window.cover import Cover
@@ -78,10 +73,6 @@ if TYPE_CHECKING:
 FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
 """Share of the screen's width and height that the first window takes, its least size, and room for
 its frame."""
-
-_CROWDED = 540, 210
-"""Height below which a window with a caption has no room for chips and questions: pixels that text
-leaves as they are, and what is added to them at scale 1."""
 
 ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
 """Times after which a window that moves to another screen counts as arrived, and after which it
@@ -107,10 +98,6 @@ class MainWindow(LessonWindow):
         self._styled: tuple[Style, QWidget, bool] | None = None
         """What the widgets were last given: style, middle of the window, whether on the stage."""
         self._fell_back = False
-        self._asks = True
-        """Whether there is a strip of questions."""
-        self._asking = False
-        """Whether the strip is about to be used."""
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
         self.setObjectName("window")
@@ -119,8 +106,8 @@ class MainWindow(LessonWindow):
         self.board = BoardPanel()
         self.mask_brush = MaskBrush(self.board, session)
         self.sound = TickPlayer(session)
-        self.header = Header()
-        self.what_if = WhatIfStrip(session)
+        self.top = WindowTop(self)
+        self.header, self.what_if = self.top.header, self.top.what_if
         self.transport = TransportBar()
         self.messages = Messages(self)
         self._blank = QWidget(self)
@@ -135,12 +122,13 @@ class MainWindow(LessonWindow):
         self.docks: Docks = Docks(self, session)
         self.flights = FlightOverlay(self, self.board)
         self._values = self.docks.panel(ValuesPanel)
-        self.actions_by_name = self._make_actions()
+        self.actions_by_name = make_actions(self)
         self.desk: Desk = Desk(self)
         self.rail = Rail(self)
-        self._make_menus()
+        self.panels_menu: QMenu
+        self.menus = make_menus(self)
         self.stage = Stage(self)
-        self._top.addWidget(self.stage.title)
+        self.top.column.addWidget(self.stage.title)
         self._foot.addWidget(self.stage.band)
         self.ahead = StepAhead(self)
         self.presenter = Presenter(self)
@@ -158,14 +146,7 @@ class MainWindow(LessonWindow):
 
     def _assemble(self) -> None:
         self.setCentralWidget(self.board)
-        top = QWidget()
-        column = QVBoxLayout(top)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.what_if)
-        self._top = column
-        self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
+        self._add_bar("header", self.top, Qt.ToolBarArea.TopToolBarArea)
         foot = QWidget()
         column = QVBoxLayout(foot)
         column.setContentsMargins(0, 0, 0, 0)
@@ -188,56 +169,16 @@ class MainWindow(LessonWindow):
         bar.addWidget(widget)
         self.addToolBar(area, bar)
 
-    def _make_actions(self) -> dict[str, QAction]:
-        actions = {}
-        for spec in ACTIONS:
-            action = QAction(spec.text, self)
-            action.setObjectName(spec.name)
-            action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
-            action.setCheckable(spec.checkable)
-            if spec.checkable:
-                action.toggled.connect(partial(spec.run, self))
-            else:
-                action.triggered.connect(partial(self._act, spec))
-            self.addAction(action)
-            actions[spec.name] = action
-        return actions
-
     def _show_word(self, name: str) -> None:
         """Say what a word of the glossary is, in the box of the search."""
         from ui.window.search.dialog import open_word
 
         open_word(self, name)
 
-    def _act(self, spec: ActionSpec, checked: bool = False) -> None:
-        spec.run(self)
-
     def createPopupMenu(self) -> QMenu:
         menu = QMenu(self)
         menu.addActions(list(self.docks.actions.values()))
         return menu
-
-    def _make_menus(self) -> None:
-        self.menus: dict[str, QMenu] = {}
-        for title in MENUS:
-            menu = self.menuBar().addMenu(title)
-            menu.setObjectName(f"menu_{title.lower()}")
-            self.menus[title] = menu
-            if title == "View":
-                menu.addMenu("Layouts").addActions(list(self.desk.actions.values()))
-                self.panels_menu = menu.addMenu("Panels")
-                self.panels_menu.addActions(list(self.docks.actions.values()))
-            if title == "Lessons":
-                self.lessons.fill(menu)
-            for spec in (spec for spec in ACTIONS if spec.menu == title):
-                if spec.separated:
-                    menu.addSeparator()
-                menu.addAction(self.actions_by_name[spec.name])
-                if spec.name == "open_scenario":
-                    self.files.add_menus(menu)
-                if spec.name == "export_picture":
-                    self.files.add_panel_menu(menu)
-        keep_mnemonics(self.menuBar())
 
     def _connect(self) -> None:
         session, undo = self.session, self.session.undo_group
@@ -268,7 +209,6 @@ class MainWindow(LessonWindow):
             tasks.rested.connect(self.header.progress.rest)
             self.header.progress.cancelled.connect(tasks.cancel)
         self.header.field_asked.connect(self.open_field)
-        self.what_if.rested.connect(self.fit_top)
         self.header.scenario_asked.connect(self.open_form)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
@@ -324,7 +264,7 @@ class MainWindow(LessonWindow):
     def _show_header(self, trace: Trace) -> None:
         """Show in the header what is not in the strip below it."""
         note = self.engine_note(trace)
-        self.header.show_trace(trace, self.style_now, note, asked=not self._asks)
+        self.header.show_trace(trace, self.style_now, note, asked=not self.top.asks)
 
     def open_field(self, name: str, at: QWidget) -> None:
         """Open a field of the scenario below a widget."""
@@ -349,21 +289,14 @@ class MainWindow(LessonWindow):
         return f"Numbers computed with NumPy on the CPU{why}."
 
     def _show_title(self) -> None:
-        scenario = self.session.scenario
-        path = self.session.path
+        scenario, path, trace = self.session.scenario, self.session.path, self.session.trace
         lesson = self.lessons.player.lesson
         title = lesson.title if lesson else scenario.title if scenario else ""
-        title = title or (path.stem if path else "Untitled")
-        name = safe_text(title)
-        trace = self.session.trace
+        name = safe_text(title or (path.stem if path else "Untitled"))
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
         faults = fault_labels(scenario)[:1] if scenario else ()
         self.setWindowTitle(" — ".join((*faults, f"{name}[*]", f"Tilescope{engine}")))
         self.setWindowModified(not self.session.undo_stack.isClean())
-
-    def open_path(self, path: Path) -> None:
-        """Open a scenario, or use a tensor file as input of the current one."""
-        self.files.open_path(path)
 
     def _show_working(self, busy: bool) -> None:
         self.header.show_busy(busy, self.session.trace)
@@ -460,7 +393,7 @@ class MainWindow(LessonWindow):
         if wanted != self._styled:
             self.style_now, self._styled = style, wanted
             self._restyle(style)
-        self.fit_top()
+        self.top.fit()
         self.rail.fit()
         self.stage.settle()
 
@@ -572,34 +505,11 @@ class MainWindow(LessonWindow):
             self._show_view(replace(self.session.view, before=None))
 
     def hide_questions(self) -> None:
-        self._asks = self.lessons.bar.asks = False
+        self.top.asks = self.lessons.bar.asks = False
         self.fit_top()
 
     def fit_top(self, *, captioned: bool = False) -> None:
-        """Show the chips and the strip of questions, or one of them in a low window with a caption.
-
-        There the strip comes when it is asked for, and stays while it is used.
-
-        captioned: whether a caption is about to be shown.
-        """
-        off = not (self.stage.on or self.stage.lasts)
-        least, more = _CROWDED
-        captioned |= not self.lessons.bar.isHidden()
-        crowded = captioned and self.height() < least + more * self.scale
-        asked = self._asks and (not crowded or self._asking or self.what_if.used)
-        parts = {self.what_if: off and asked, self.header: off and not (crowded and asked)}
-        for part, on in sorted(parts.items(), key=lambda each: each[1]):  # room first
-            part.setVisible(on)
-        if captioned:  # the room is free at once, else the caption would make the window higher
-            self.lay_out_top()
-
-    def lay_out_top(self) -> None:
-        """Let the bar above all docks have its new height at once, from the inside outwards."""
-        above = self.header.parentWidget()
-        while above is not None:
-            if (layout := above.layout()) is not None:
-                layout.activate()
-            above = above.parentWidget()
+        self.top.fit(captioned=captioned)
 
     def show_costs(self, on: bool) -> None:
         self.stage.show_slide(on)
@@ -613,67 +523,24 @@ class MainWindow(LessonWindow):
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""
-        self.setWindowState(
-            self.windowState() | Qt.WindowState.WindowFullScreen
-            if on
-            else self.windowState() & ~Qt.WindowState.WindowFullScreen
-        )
+        full, state = Qt.WindowState.WindowFullScreen, self.windowState()
+        self.setWindowState(state | full if on else state & ~full)
 
     def present(self, on: bool) -> None:
         """Begin or end a talk."""
-        if on:
-            self.presenter.start()
-        else:
-            self.presenter.end()
-
-    def pin_cell(self) -> None:
-        """Pin the cell under the pointer, else the selected one, in the Values panel."""
-        view = self.session.view
-        cell = self.board.hit or (view.cell if view else None)
-        if cell is not None:
-            self.docks.open("values")
-            self._values.pin(cell)
+        (self.presenter.start if on else self.presenter.end)()
 
     def ask_what_if(self, name: str) -> None:
         """Let the arrow keys change a field of the strip; on the stage it comes for that."""
         if self.stage.on:
             self.stage.ask_what_if(name)
         else:
-            self._asking = True
-            self.fit_top()  # a field that is hidden takes no focus
-            self.what_if.put_focus(name)
-            self._asking = False
+            self.top.ask(name)
 
     def restore(self) -> None:
         """Show what was shown before the last changes of the run, or else the lesson's step."""
         if not self.session.what_ifs.restore():
             self.lessons.player.return_to_step()
-
-    def run_until(self) -> None:
-        """Choose in the code panel where the run is to stop."""
-        from ui.panels.code.panel import CodePanel
-
-        self.docks.open("code")
-        self.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-    def show_welcome(self) -> None:
-        """Cover the window with the first page; a talk or a lesson ends."""
-        from ui.window.welcome.page import WelcomePage
-
-        self._cover_with(WelcomePage)
-
-    def show_course_map(self) -> None:
-        """Cover the window with the map of the course; a talk or a lesson ends."""
-        from ui.window.course_map.page import CoursePage
-
-        self._cover_with(CoursePage)
-
-    def _cover_with(self, page: Callable[[MainWindow], Cover]) -> None:
-        self.presenter.end()
-        self.lessons.player.leave()
-        if self.cover is not None:
-            self.cover.leave()
-        self.cover = page(self)
 
     def blank(self, on: bool) -> None:
         """Make the window black, to speak without a picture."""

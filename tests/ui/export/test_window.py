@@ -294,12 +294,12 @@ def test_an_export_is_opened_as_a_scenario(ending, open_window, tmp_path):
     window, target = open_window("naive"), tmp_path / f"a{ending}"
     values = {} if ending in (".png", ".pdf") else {"length": 0.3}
     make(ExportOptions(str(target), size=(480, 320), **values))
-    window.open_path(target)
+    window.files.open_path(target)
     window.session.settle()
     assert window.session.scenario.title.startswith("Causal")
     assert window.session.path is None  # saving never writes into the film
     assert target in window.settings.recent
-    window.open_path(tmp_path / "none.png")
+    window.files.open_path(tmp_path / "none.png")
     window.session.settle()
     assert "No such file" in window.messages.text()
 

@@ -348,7 +348,7 @@ def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     assert panel.runs is not None, "the same numbers"
     session.undo_stack.undo()
     session.settle()
-    window.open_path(window.session.path.with_name("flash1.toml"))  # type: ignore[union-attr]
+    window.files.open_path(window.session.path.with_name("flash1.toml"))  # type: ignore[union-attr]
     session.settle()
     assert panel.runs is None, "other numbers"
 

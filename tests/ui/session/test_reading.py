@@ -68,7 +68,7 @@ def test_the_window_goes_on_while_a_file_is_read(ending, open_window, tmp_path, 
     path = tmp_path / f"a\x1bb{ending}"
     with held_back(path, CONTENTS[ending]) as go:
         before = window.session.view
-        window.open_path(path)
+        window.files.open_path(path)
         window.session.step()
         qtbot.waitUntil(lambda: window.session.view is not before)
         qtbot.waitUntil(window.header.progress.isVisible)
@@ -86,11 +86,11 @@ def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> N
     path = tmp_path / "slow.toml"
     acts = {
         "cancel": window.header.progress.cancelled.emit,
-        "demo": lambda: window.open_path(SCENARIOS / "naive.toml"),
+        "demo": lambda: window.files.open_path(SCENARIOS / "naive.toml"),
         "change": lambda: choose_algorithm(window, "naive"),
     }
     with held_back(path, CONTENTS[".toml"]) as go:
-        window.open_path(path)
+        window.files.open_path(path)
         acts[instead]()
         qtbot.waitUntil(lambda: not window.session.busy)
         go.set()
@@ -105,7 +105,7 @@ def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> N
 def test_a_pipe_is_refused_in_one_line(ending, open_window, tmp_path) -> None:
     window, path = open_window(), tmp_path / f"pipe{ending}"
     os.mkfifo(path)
-    window.open_path(path)
+    window.files.open_path(path)
     window.session.settle()
     assert window.messages.text().startswith(f"{path}: expected a readable file (it is a pipe")
 

@@ -18,7 +18,7 @@ ROOT_D = LESSONS / "02-why-sqrt-d.md"
 
 
 def begin(window: MainWindow, path: Path) -> Lessons:
-    window.open_path(path)
+    window.files.open_path(path)
     window.session.settle()
     return window.lessons
 
@@ -90,7 +90,7 @@ def test_a_lesson_leaves_no_choice_behind_in_any_panel(
     window.desk.take("cache")
     window.session.settle()
     before = {name: _chosen(window.docks.panel(name)) for name in names}
-    window.open_path(path)
+    window.files.open_path(path)
     window.session.settle()
     assert not window.lessons.player.lesson.mistakes
     for _ in LAYOUTS[1:]:

@@ -73,7 +73,7 @@ def lesson(tmp_path: Path) -> Path:
 
 
 def begin(window: MainWindow, path: Path) -> Lessons:
-    window.open_path(path)
+    window.files.open_path(path)
     window.session.settle()
     return window.lessons
 
@@ -502,10 +502,10 @@ def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
 def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -> None:
     window = open_window("grouped-heads")
     begin(window, lesson)
-    window.open_path(lesson.with_suffix(".toml"))
+    window.files.open_path(lesson.with_suffix(".toml"))
     window.session.settle()
     assert window.lessons.player.lesson is not None, "what cannot be opened changes nothing"
-    window.open_path(SCENARIOS / "causal.toml")
+    window.files.open_path(SCENARIOS / "causal.toml")
     window.session.settle()
     assert window.lessons.player.lesson is None
     assert not window.lessons.bar.isVisible()
@@ -546,7 +546,7 @@ def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
 
 def test_a_step_in_a_low_window_has_its_panel_in_front_and_tabs_above(open_window: Open) -> None:
     window = open_window("flash2", (1280, 720))
-    window.open_path(ONLINE)
+    window.files.open_path(ONLINE)
     for front in ("memory", "softmax", "softmax"):
         window.session.settle()
         QApplication.processEvents()

@@ -83,7 +83,7 @@ def lessons(lesson, qtbot) -> Lessons:
     window.settings.motion = window.session.motion = False
     window.resize(1280, 720)
     window.show()
-    window.open_path(lesson)
+    window.files.open_path(lesson)
     window.session.settle()
     window.lessons.player.go(1)
     window.session.settle()

@@ -115,7 +115,7 @@ def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, tmp_pa
     QTest.keyClick(window, Qt.Key.Key_Escape)
     assert window.messages.isVisible()
     window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
-    window.open_path(SCENARIOS / "causal.toml")
+    window.files.open_path(SCENARIOS / "causal.toml")
     session.settle()
     assert "folder.toml" in window.messages.text()
     assert window.messages.isVisible()

@@ -11,7 +11,7 @@ from ui.look.theme import DARK, Style, growth
 from ui.window.course_map.course import course_now
 from ui.window.course_map.page import CoursePage
 from ui.window.course_map.scene import PathSpot, map_scene, neighbour
-from ui.window.cover import in_sight
+from ui.window.cover import in_sight, show_welcome
 from ui.window.cover_scene import CoverScene
 from ui.window.main_window import MainWindow
 
@@ -128,7 +128,7 @@ def test_escape_goes_back_and_the_first_page_has_a_way_to_it(page):
     window = page.window()
     QTest.keyClick(page, Key.Key_Escape)
     assert window.cover is None
-    window.show_welcome()
+    show_welcome(window)
     QTest.keyClick(window.cover, Key.Key_4)
     QTest.keyClick(window.cover, Key.Key_Right)
     assert isinstance(window.cover, CoursePage)

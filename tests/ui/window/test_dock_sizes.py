@@ -151,7 +151,7 @@ def test_a_pinned_cell_is_shown_in_front(open_window, qapp):
     window.session.settle()
     window.session.move_selection(1, 0)
     window.session.settle()
-    window.pin_cell()
+    window.actions_by_name["pin_cell"].trigger()
     qapp.processEvents()
     assert "values" in in_sight(window)
     assert shares(window)["values"][1] >= 0.35

@@ -69,7 +69,7 @@ def test_every_layout_fits_a_screen_of_960_by_540(open_window, qapp):
         qapp.processEvents()
         assert (window.width(), window.height()) == (width, height), layout.name
     for lesson in ("05-online-softmax", "10-sharing-heads"):
-        window.open_path(LESSONS / f"{lesson}.md")
+        window.files.open_path(LESSONS / f"{lesson}.md")
         window.session.settle()
         for _ in window.lessons.player.lesson.steps:
             qapp.processEvents()

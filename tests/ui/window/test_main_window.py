@@ -191,7 +191,7 @@ def test_a_broken_file_is_told_in_place_and_nothing_is_lost(open_window, tmp_pat
     before = window.session.view
     bad = tmp_path / "bad.toml"
     bad.write_text("[attention]\nheads = 0\n")
-    window.open_path(bad)
+    window.files.open_path(bad)
     window.session.settle()
     assert "attention.heads = 0" in window.messages.text()
     assert window.messages.isVisible()
@@ -203,11 +203,11 @@ def test_an_input_that_cannot_be_read_is_told_in_place(open_window, tmp_path):
     before = window.session.view
     scenario = tmp_path / "s.toml"
     scenario.write_text('[input]\nsource = "file"\npath = "missing.safetensors"\n')
-    window.open_path(scenario)
+    window.files.open_path(scenario)
     window.session.settle()
     assert "missing.safetensors" in window.messages.text()
     assert window.session.view is before
-    window.open_path(SCENARIOS / "causal.toml")
+    window.files.open_path(SCENARIOS / "causal.toml")
     window.session.settle()
     assert not window.messages.isVisible()
 
@@ -353,7 +353,7 @@ def test_undo_takes_a_refused_entry_back_and_nothing_else(open_window, qtbot):
 
 def test_opening_can_be_undone(open_window):
     window = open_window("causal")
-    window.open_path(SCENARIOS / "naive.toml")
+    window.files.open_path(SCENARIOS / "naive.toml")
     window.session.settle()
     window.actions_by_name["undo"].trigger()
     window.session.settle()
@@ -517,7 +517,7 @@ def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
     folder = tmp_path / "höhe und breite"
     folder.mkdir()
     window.files.save_to(folder / "größe 1.toml")
-    window.open_path(folder / "größe 1.toml")
+    window.files.open_path(folder / "größe 1.toml")
     window.session.settle()
     assert window.session.path == folder / "größe 1.toml"
 

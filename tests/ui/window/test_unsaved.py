@@ -32,7 +32,7 @@ def mine(tmp_path):
 @pytest.fixture
 def window(open_window, mine):
     out = open_window("flash2", (1280, 720))
-    out.open_path(mine)
+    out.files.open_path(mine)
     out.session.settle()
     return out
 
@@ -164,7 +164,7 @@ def test_saving_a_demo_proposes_a_name_at_home(open_window, tmp_path):
     QTimer.singleShot(0, look)
     window.actions_by_name["save_scenario_as"].trigger()
     assert asked == [str(tmp_path / "mine.toml")]
-    window.open_path(SCENARIOS / "naive.toml")
+    window.files.open_path(SCENARIOS / "naive.toml")
     window.session.settle()
     QTimer.singleShot(0, look)
     window.actions_by_name["save_scenario"].trigger()
@@ -184,14 +184,14 @@ def test_do_not_ask_again_can_be_taken_back(window, mine):
     action = window.actions_by_name["ask_unsaved"]
     assert not action.isChecked()
     assert not Settings(window.settings.folder / "settings.ini").ask_unsaved
-    window.open_path(mine)
+    window.files.open_path(mine)
     window.session.settle()
     change(window, "flash1")
     open_demo(window)
     assert window.unsaved.box is None
     assert load_scenario(window.settings.folder / "unsaved.toml").attention.algorithm == "flash1"
     action.trigger()
-    window.open_path(mine)
+    window.files.open_path(mine)
     window.session.settle()
     change(window, "flash1")
     quit_(window)

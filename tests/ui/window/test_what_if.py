@@ -352,7 +352,7 @@ def top(window) -> tuple[bool, bool]:
 def test_in_a_low_window_a_lesson_has_the_strip_when_it_is_asked_for(open_window, qtbot, qapp):
     window = open_window("flash2", (944, 492))
     assert top(window) == (True, True)
-    window.open_path(LESSONS / "05-online-softmax.md")
+    window.files.open_path(LESSONS / "05-online-softmax.md")
     settled(window)
     assert top(window) == (True, False)
     for field in ("tile", "tokens", "causal", "gpu"):

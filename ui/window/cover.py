@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QSizeF, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from simulator.lesson.steps import ResolvedStep
+from ui.look.draw import card
 from ui.look.theme import Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -183,10 +184,6 @@ class Cover(QWidget):
         """Return the tip of an entry."""
         raise NotImplementedError
 
-    def neighbour(self, number: int, across: int, down: int) -> int:
-        """Return the entry beside another one; the same where there is none."""
-        raise NotImplementedError
-
     def go_round(self, by: int) -> None:
         """Take Tab, which does not leave the page: what lies below it is covered."""
         raise NotImplementedError
@@ -246,7 +243,7 @@ class Cover(QWidget):
         if not self._means(event):
             super().keyPressEvent(event)
         elif key in _MOVES:
-            self.choose(self.neighbour(self.focused, *_MOVES[key]))
+            self.choose(self.places.neighbour(self.focused, *_MOVES[key]))
         elif key in _PAGES:
             self._scroll(_PAGES[key] * self.places.area.height())
         elif key == Qt.Key.Key_Escape:
@@ -323,7 +320,12 @@ class Cover(QWidget):
             self.paint_rows(painter)
             places.listed.paint(painter)
             painter.restore()
-            places.paint_bar(painter)
+            if places.most > 0:
+                area, px = places.area, places.style.px
+                share = area.height() / (area.height() + places.most)
+                top = area.top() + share * self.scrolled
+                bar = QRectF(area.right() + px(8), top, px(5), share * area.height())
+                card(painter, bar, places.style.theme.faint, places.style.theme.faint, px(2.5))
 
 
 def show_welcome(window: MainWindow) -> None:

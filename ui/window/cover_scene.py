@@ -106,16 +106,22 @@ class CoverScene:
         found = (self.listed if self.area.contains(point) else self.frame).at(point)
         return found[0] if found else None
 
-    def paint_bar(self, painter: QPainter) -> None:
-        """Paint how far the list is scrolled, if it can be."""
-        if self.most > 0:
-            px, area, whole = self.style.px, self.area, self.listed.placed[0].rect
-            share = area.height() / whole.height()
-            top = area.top() + share * (area.top() - whole.top())
-            bar = QRectF(area.right() + px(8), top, px(5), share * area.height())
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.style.theme.faint))
-            painter.drawRoundedRect(bar, bar.width() / 2, bar.width() / 2)
+    def neighbour(self, number: int, across: int, down: int) -> int:
+        """Return the nearest entry in a direction; the same where there is none.
+
+        across, down: the direction: one of them 1 or −1, the other 0.
+        """
+        places = self.still | self.rows
+        here = places[number].center()
+
+        def far(n: int) -> float:
+            way = places[n].center() - here
+            along = way.x() * across + way.y() * down
+            aside = abs(way.x() * down) + abs(way.y() * across)
+            return along + 3 * aside if along > 1 else float("inf")
+
+        nearest = min(places, key=far)
+        return nearest if far(nearest) < float("inf") else number
 
 
 def cover_style(style: Style, size: QSizeF) -> Style:

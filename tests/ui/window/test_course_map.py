@@ -10,7 +10,7 @@ from simulator.base.assets import LESSONS
 from ui.look.theme import DARK, Style, growth
 from ui.window.course_map.course import course_now
 from ui.window.course_map.page import CoursePage
-from ui.window.course_map.scene import PathSpot, map_scene, neighbour
+from ui.window.course_map.scene import PathSpot, map_scene
 from ui.window.cover import in_sight, show_welcome
 from ui.window.cover_scene import CoverScene
 from ui.window.main_window import MainWindow
@@ -69,12 +69,12 @@ def test_at_1920_by_1080_nothing_is_scrolled_and_small_windows_have_two_columns(
 
 @pytest.mark.parametrize("size", SIZES)
 def test_arrows_reach_every_lesson(size):
-    found = places(size).rows
+    found = places(size)
     seen, waiting = {0}, [0]
     while waiting:
         here = waiting.pop()
         for way in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            there = neighbour(found, here, *way)
+            there = found.neighbour(here, *way)
             if there not in seen:
                 seen.add(there)
                 waiting.append(there)

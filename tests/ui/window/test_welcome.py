@@ -21,7 +21,7 @@ from ui.window.cover_scene import CoverScene
 from ui.window.main_window import MainWindow, first_size
 from ui.window.welcome.entries import PageEntry, entries_of
 from ui.window.welcome.page import WelcomePage
-from ui.window.welcome.scene import neighbour, picture_places, welcome_scene
+from ui.window.welcome.scene import picture_places, welcome_scene
 
 pytestmark = pytest.mark.usefixtures("qapp")
 Key = Qt.Key
@@ -145,14 +145,14 @@ def test_the_cards_are_the_three_ways_in_and_the_rows_the_course():
 
 
 def test_arrows_go_to_the_nearest():
-    found = rects(places((1920, 1056)))
+    found = places((1920, 1056))
     first = next(n for n, entry in enumerate(ENTRIES) if entry.role == "lesson")
-    assert neighbour(found, 0, 0, 1) == first
-    assert neighbour(found, first, 0, 1) == first + 1
-    assert neighbour(found, first, 0, -1) == 0
+    assert found.neighbour(0, 0, 1) == first
+    assert found.neighbour(first, 0, 1) == first + 1
+    assert found.neighbour(first, 0, -1) == 0
     second = number_of("one-minute")
-    assert neighbour(found, second, -1, 0) == first
-    assert neighbour(found, first, -1, 0) == first
+    assert found.neighbour(second, -1, 0) == first
+    assert found.neighbour(first, -1, 0) == first
 
 
 # --- later starts ---------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from ui.window.course_map.course import course_now
 from ui.window.course_map.scene import (
     PathSpot,
     map_scene,
-    neighbour,
     paint_paths,
     paint_rows,
 )
@@ -44,9 +43,6 @@ class CoursePage(Cover):
 
     def tip(self, number: int) -> str:
         return self.course.lessons[number].summary
-
-    def neighbour(self, number: int, across: int, down: int) -> int:
-        return neighbour(self.places.rows, number, across, down)
 
     def choose(self, number: int) -> None:
         """Give a lesson the focus; the next one of the path then says which key opens it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
@@ -255,21 +254,3 @@ def _branch(painter: QPainter, style: Style, rect: QRectF) -> None:
     painter.drawPolyline(
         [QPointF(rect.left(), rect.top() - px(2)), QPointF(rect.left(), middle), end]
     )
-
-
-def neighbour(rows: Mapping[int, QRectF], number: int, across: int, down: int) -> int:
-    """Return the lesson beside another, or above or below it; the same where there is none.
-
-    across, down: the direction: one of them 1 or −1, the other 0.
-    """
-    here = rows[number]
-    if down:
-        same = [n for n, rect in rows.items() if rect.x() == here.x()]
-        at = same.index(number) + down
-        return same[at] if 0 <= at < len(same) else number
-    columns = sorted({rect.x() for rect in rows.values()})
-    at = columns.index(here.x()) + across
-    if not 0 <= at < len(columns):
-        return number
-    beside = [n for n, rect in rows.items() if rect.x() == columns[at]]
-    return min(beside, key=lambda n: abs(rows[n].y() - here.y()))

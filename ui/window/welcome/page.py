@@ -19,7 +19,6 @@ from ui.window.cover import Cover
 from ui.window.cover_scene import CoverScene
 from ui.window.welcome.entries import PictureName, entries_of
 from ui.window.welcome.scene import (
-    neighbour,
     paint_rows,
     paint_still,
     picture_places,
@@ -77,9 +76,6 @@ class WelcomePage(Cover):
 
     def tip(self, number: int) -> str:
         return self.entries[number].tip
-
-    def neighbour(self, number: int, across: int, down: int) -> int:
-        return neighbour(self.places.still | self.places.rows, number, across, down)
 
     def go_round(self, by: int) -> None:
         """Go to the next entry, or the one before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
@@ -207,20 +207,3 @@ def paint_rows(painter: QPainter, page: CoverScene, marks: CoverMarks) -> None:
                  px(_ROW_RADIUS))  # fmt: skip
         if number == marks.focused:
             outline(painter, box, theme.current, max(px(2.5), 2), px(_ROW_RADIUS))
-
-
-def neighbour(places: Mapping[int, QRectF], number: int, across: int, down: int) -> int:
-    """Return the nearest entry in a direction; the same where there is none.
-
-    across, down: the direction: one of them 1 or −1, the other 0.
-    """
-    here = places[number].center()
-
-    def far(n: int) -> float:
-        way = places[n].center() - here
-        along = way.x() * across + way.y() * down
-        aside = abs(way.x() * down) + abs(way.y() * across)
-        return along + 3 * aside if along > 1 else float("inf")
-
-    nearest = min(places, key=far)
-    return nearest if far(nearest) < float("inf") else number

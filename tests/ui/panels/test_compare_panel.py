@@ -27,8 +27,7 @@ from ui.board.mini_board import board_areas, board_box, paint_mini_board
 from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, factor_text
 from ui.panels.compare.columns import meters
-from ui.panels.compare.panel import ComparePanel
-from ui.panels.compare.table import table_rows
+from ui.panels.compare.panel import ComparePanel, table_rows
 from ui.panels.compare.words import legend_words, pace_words, place_words, verdicts
 from ui.window.main_window import MainWindow
 

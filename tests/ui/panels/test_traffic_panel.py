@@ -23,8 +23,7 @@ from ui.export.picture import WidgetPicture
 from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text
 from ui.panels.traffic.painter import EndLabel, end_labels, placed_labels, traffic_layout
-from ui.panels.traffic.panel import TrafficPanel
-from ui.panels.traffic.place import figures, figures_place
+from ui.panels.traffic.panel import TrafficPanel, figures, figures_place
 from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")

@@ -1,23 +1,165 @@
-"""The dock that shows the requested bytes over the run."""
+"""The dock of requested bytes over the run, where the cursor is a line with a card of figures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
 
 from simulator.program.playback import end_of_visit
+from simulator.program.tensors import symbol
+from simulator.program.tile_program import Counters, TileProgram
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.traffic_curve import RunTraffic, run_traffic
 from ui.board.panel import STILL_MS
+from ui.look.draw import card, draw_text, fitted, text_width
 from ui.look.kept import draw_kept, place_key
-from ui.look.units import bytes_text
+from ui.look.theme import Style
+from ui.look.units import bytes_text, count_text
 from ui.panels.base import Panel
-from ui.panels.traffic.painter import TrafficLayout, paint_curves, traffic_layout
-from ui.panels.traffic.place import figures, paint_place
+from ui.panels.traffic.painter import TrafficLayout, heights, paint_curves, traffic_layout
 from ui.session.session import Session
 from ui.session.view import View
+
+_LINE = 15
+_COLUMNS = 256
+"""Number of places along the run at which curves are sampled."""
+_CURVE = 20.0
+"""How much worse it is to cover curves than anything else."""
+
+
+def paint_place(
+    painter: QPainter,
+    program: TileProgram,
+    traffic: RunTraffic,
+    visit: int,
+    counters: Counters,
+    style: Style,
+    rect: QRectF,
+    *,
+    hovered: int | None = None,
+) -> None:
+    """Paint the cursor's place and the bytes requested so far, or up to what the pointer is on."""
+    lay = traffic_layout(traffic, style, rect)
+    painter.save()
+    _paint_cursor(painter, lay, visit + 0.5, lay.style.theme.current, 2)
+    if hovered is None:
+        _paint_card(painter, program, traffic, lay, visit, counters)
+    else:
+        _paint_cursor(painter, lay, hovered + 0.5, lay.style.theme.text, 1)
+        counters = program.counters(hovered + 1)
+        _paint_card(painter, program, traffic, lay, hovered, counters)
+    painter.restore()
+
+
+def figures(program: TileProgram, visit: int, counters: Counters) -> tuple[str, ...]:
+    """Return the bytes so far in words: the total first, then each tensor."""
+    place = f"visit {count_text(visit + 1)}"
+    total = f"{bytes_text(counters.bytes)} requested"
+    each = [
+        f"{symbol(t)} {bytes_text(counters.read[t] + counters.write[t])}"
+        for t in program.tensors
+        if counters.read[t] + counters.write[t]
+    ]
+    return f"{place}: {total}", *each
+
+
+def _paint_cursor(
+    painter: QPainter, lay: TrafficLayout, visits: float, colour: str, width: float
+) -> None:
+    wide = max(round(lay.style.px(width)), 1)
+    x = round(lay.x(visits) - wide / 2)
+    painter.fillRect(QRectF(x, lay.plot.y(), wide, lay.plot.height()), QColor(colour))
+
+
+def _paint_card(
+    painter: QPainter,
+    program: TileProgram,
+    traffic: RunTraffic,
+    lay: TrafficLayout,
+    visit: int,
+    counters: Counters,
+) -> None:
+    """Write the figures of a visit on a card, beside its line and where no curve is covered."""
+    style, theme, px = lay.style, lay.style.theme, lay.style.px
+    lines, box = figures_place(figures(program, visit, counters), traffic, lay, visit)
+    bold, font = style.text_font(11, bold=True), style.text_font(11)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    card(painter, box, theme.panel, theme.border, px(3))
+    for n, text in enumerate(lines):
+        row = QRectF(box.x() + px(7), box.y() + px(2) + n * px(_LINE),
+                     box.width() - px(13), px(_LINE))  # fmt: skip
+        draw_text(painter, row, text, bold if n == 0 else font, theme.text)
+
+
+def figures_place(
+    said: tuple[str, ...], traffic: RunTraffic, lay: TrafficLayout, visit: int
+) -> tuple[tuple[str, ...], QRectF]:
+    """Return the lines of the card with what `figures` says of a visit, and its place."""
+    px, plot, x = lay.style.px, lay.plot, lay.x(visit + 0.5)
+    bold, font = lay.style.text_font(11, bold=True), lay.style.text_font(11)
+    first, *each = said
+    lower, upper = _curve_heights(traffic, lay)
+    best, least = None, np.inf
+    half = -(-len(each) // 2)
+    wordings = [
+        (said, 0.0), ((first, "  ".join(each[:half]), "  ".join(each[half:])), 0.02),
+        ((first, "  ".join(each)), 0.04), ((first,), 0.3), ((first.split(": ")[1],), 0.35),
+    ]  # fmt: skip
+    for lines, loss in wordings if len(each) > 1 else wordings[3:] if not each else wordings[2:]:
+        width = max(text_width(bold if n == 0 else font, text) for n, text in enumerate(lines))
+        width, height = width + px(14), len(lines) * px(_LINE) + px(4)
+        if width > plot.width() or height > plot.height() - px(3):
+            continue
+        free = np.linspace(plot.x(), plot.right() - width, 24).tolist()
+        beside = [start for start in (x + px(6), x - px(6) - width) if free[0] <= start <= free[-1]]
+        for start in [*beside, *free]:
+            box = QRectF(start, plot.y() + px(3), width, height)
+            gap = max(start - x, x - start - width)
+            cost = loss + 0.35 * max(gap, 0) / plot.width() + (0.5 if gap < px(2) else 0.0)
+            if cost >= least:
+                continue
+            cost += _CURVE * _covered(box.adjusted(-2, 0, 2, 2), lay, lower, upper)
+            if cost < least:
+                best, least = (tuple(lines), box), cost
+    if best is None:
+        return (fitted(bold, first, plot.width() - px(14)),), plot
+    return best
+
+
+def _curve_heights(
+    traffic: RunTraffic, lay: TrafficLayout
+) -> tuple[list[NDArray[np.floating[Any]]], NDArray[np.floating[Any]]]:
+    """Return the heights of the other runs' lines and of the areas' upper edge, in columns."""
+    out = []
+    for curve in (traffic.own, *traffic.others):
+        at = np.linspace(0, curve.length, _COLUMNS)
+        out.append(heights(np.interp(at, curve.visits, curve.totals), lay))
+    return out[1:], out[0]
+
+
+def _covered(
+    box: QRectF,
+    lay: TrafficLayout,
+    lines: Sequence[NDArray[np.floating[Any]]],
+    edge: NDArray[np.floating[Any]],
+) -> float:
+    """Return how much of the curves is below a box: 1 for one across its whole width."""
+    scale = (_COLUMNS - 1) / lay.plot.width()
+    first = int((box.left() - lay.plot.x()) * scale)
+    last = max(int((box.right() - lay.plot.x()) * scale) + 1, first + 1)
+    part = slice(max(first, 0), last)
+    met = float((edge[part] < box.bottom()).mean())
+    return met + sum(
+        float(((box.top() < line[part]) & (line[part] < box.bottom())).mean()) for line in lines
+    )
+
 
 _TIP = (
     "Bytes that the tile loads and stores request from HBM (Dao et al. 2022, section 2), read and "

@@ -138,6 +138,7 @@ def test_panels_and_painters_know_of_the_kernels_only_their_text_and_needs() -> 
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_panels_and_painters_call_no_engine() -> None:
     calls = {
         f"{name_of(path)}:{node.lineno} .{node.attr}"
@@ -177,6 +178,7 @@ def test_a_painter_always_ends() -> None:
     assert count > 10
 
 
+@pytest.mark.long
 def test_nothing_that_is_raised_leaves_a_paint_event() -> None:
     wrong, count = set(), 0
     for path in sources("ui"):
@@ -295,6 +297,7 @@ def test_products_are_judged_by_their_result(package: str) -> None:
     assert not wrong, "for simulator.base.matmul.matmul"
 
 
+@pytest.mark.long
 def test_nobody_asks_whether_a_panel_can_do_something() -> None:
     """All that is asked of any panel is a method of `Panel`, and its model comes as what it is."""
     asks = {

@@ -214,6 +214,7 @@ def dying(monkeypatch):
     monkeypatch.setattr(registry, "GPU", gpu)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not find_compiler().available, reason=find_compiler().reason)
 def test_a_gpu_that_dies_on_the_way_gives_way_to_numpy(dying, tmp_path, capsys):
     demo, film = str(SCENARIOS / "causal.toml"), tmp_path / "film.png"
@@ -350,6 +351,7 @@ def test_doctor_advises_what_its_reader_can_do(monkeypatch, frozen):
     assert "pip" not in says
 
 
+@pytest.mark.long
 def test_no_command_but_the_window_needs_a_display(tmp_path):
     environment = {"PATH": "/usr/bin", "HOME": str(tmp_path)}
     demo = str(SCENARIOS / "causal.toml")
@@ -368,6 +370,7 @@ def test_without_a_display_the_window_says_so(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
     code = (
         "import sys; from ui.app.cli import main; "

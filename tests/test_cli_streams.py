@@ -55,7 +55,7 @@ def test_letters_that_the_output_lacks_are_question_marks(tmp_path):
     assert b"/?.npz" in told.stdout.replace(b"\\", b"/")
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"], ["--help"], ["run", "--help"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -69,7 +69,7 @@ def test_a_reader_that_is_gone_is_no_fault(arguments, unbuffered):
     assert (told.returncode, told.stderr) == (0, b"")
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"], ["--help"], ["--version"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])

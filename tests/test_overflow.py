@@ -35,6 +35,7 @@ def huge(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 @pytest.mark.parametrize("engine", ["numpy", "host"])
 def test_rows_that_overflow_are_nan_and_others_are_right(

@@ -76,6 +76,7 @@ def test_the_seed_decides(script: dict[str, Any]) -> None:
     assert other[2] != runs[0][0][0]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_five_steps_and_five_more_are_ten(script: dict[str, Any], variant: str) -> None:
     kind = dict(script["VARIANTS"][variant])

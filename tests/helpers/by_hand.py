@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMenu
 
+from tests.helpers.waiting import settle
 from ui.window.main_window import MainWindow
 from ui.window.mnemonics import plain
 
@@ -25,6 +27,12 @@ def retype(edit: QLineEdit, text: str) -> None:
     """Type over what stands in a line."""
     edit.selectAll()
     QTest.keyClicks(edit, text)
+
+
+def press(panel: Any, choice: str, value: str) -> None:
+    """Press a button above a panel, and wait for what it shows."""
+    QTest.mouseClick(panel.bar.buttons[choice, value], Qt.MouseButton.LeftButton)
+    settle(panel.window())
 
 
 def choosing(act: Callable[[], object], path: Path | None, kind: int = 0) -> list[QFileDialog]:

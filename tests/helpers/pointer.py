@@ -1,7 +1,8 @@
-"""What a mouse does that QTest has no function for, or without its grab."""
+"""What a mouse does at places of a widget."""
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -23,3 +24,8 @@ def move(widget: QWidget, at: QPointF, buttons: Qt.MouseButton = Qt.MouseButton.
         Qt.MouseButton.NoButton, buttons, NONE,
     )  # fmt: skip
     QApplication.sendEvent(widget, event)
+
+
+def click(widget: QWidget, at: QPointF) -> None:
+    """Click on a place of a widget."""
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton, NONE, at.toPoint())

@@ -218,7 +218,7 @@ def test_cubins_are_found_by_what_they_are_made_of(tmp_path: Path) -> None:
     assert case.options_of(w, "trace") != options
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("table", tools.small_scenarios(), ids=list(KERNELS))
 def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> None:

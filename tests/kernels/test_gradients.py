@@ -96,7 +96,7 @@ def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
     assert study.moved > 0.2 * study.numbers
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str, Any]) -> None:
     """With as many workers as blocks each waits; without turns some bits move."""
@@ -117,6 +117,7 @@ def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str
     assert left.tobytes() == in_order["dq"].tobytes()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", [NAME, NAIVE])
 def test_both_builds_leave_the_same_bits_where_blocks_come_in_order(name: str) -> None:
     chosen = scenario(name, nq=50, nk=90, heads=4, kv_heads=2, **TILINGS[2])
@@ -129,7 +130,7 @@ def test_both_builds_leave_the_same_bits_where_blocks_come_in_order(name: str) -
         assert trace.arrays()[tensor].tobytes() == left.tobytes(), tensor
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", [NAME, NAIVE])
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_counters_of_each_visit(mask: dict[str, Any], name: str) -> None:
@@ -168,7 +169,7 @@ MISTAKES = (
 )  # fmt: skip
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "line", "other"), MISTAKES, ids=[f"{name} {line[:30]}" for name, line, _ in MISTAKES]
 )

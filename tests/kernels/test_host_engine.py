@@ -41,7 +41,7 @@ MASKS = ({}, {"causal": True}, {"window": 9, "sinks": 2}, {"causal": True, "wind
 CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algorithm in KERNELS]
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_conformance(case: Path) -> None:
     assert conformance_faults(case) == []
@@ -57,7 +57,7 @@ def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     assert faults(*workload_of(chosen), (schedule,)) == []
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", PACKED)
 def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
     """Nine column blocks are dealt out 4, 4, 1; to three splits 3, 3, 3."""
@@ -136,7 +136,7 @@ def test_kinds_are_the_grids(chosen: Scenario) -> None:
     np.testing.assert_array_equal(kinds, np.stack([workload.grid.kinds()] * workload.heads))
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:
@@ -169,7 +169,7 @@ def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:
         assert got == theirs, visit
 
 
-@pytest.mark.sweep(keep=5)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_row_blocks_are_recorded_in_stretches(algorithm: str) -> None:
     chosen = scenario(algorithm, nq=21, nk=30, heads=2, mask={"causal": True}, **TILINGS[0])
@@ -201,6 +201,7 @@ def test_naive_with_rounded_scores() -> None:
     assert not np.array_equal(o, trace.output)
 
 
+@pytest.mark.long
 def test_rows_before_the_first_key_see_nothing_of_a_dilated_window() -> None:
     """Nothing is a global token there, though their places are below 0."""
     mask = {"window": 1, "dilation": 2}
@@ -223,7 +224,7 @@ def test_carried_on() -> None:
     np.testing.assert_array_equal(out, [[-np.inf, 1, 1, 1, 2, 2]])
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_a_block_mask_with_all_that_can_be_beside_it(algorithm: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)

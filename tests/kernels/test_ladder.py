@@ -70,7 +70,7 @@ def test_shared_memory_is_what_the_kernels_take() -> None:
     assert sizes[3:] == [tensor_bytes(w, 2)] * 3
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_watch
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_nothing_is_told_of_a_rung(rung: Rung) -> None:
@@ -89,6 +89,7 @@ def read(rung: Rung, name: str) -> tuple[int, set[float]]:
     return sum(each.accesses for each in found), {each.phases / each.accesses for each in found}
 
 
+@pytest.mark.long
 @needs_watch
 def test_the_swizzle_takes_the_conflicts_of_ldmatrix_away() -> None:
     """Eight rows of 16 bytes in the same four banks take eight phases for each of four matrices."""

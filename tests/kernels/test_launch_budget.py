@@ -69,6 +69,7 @@ def test_the_parts_of_a_run_are_all_of_it_and_none_takes_long(
             assert max(seconds(w, part, kernel) for part in parts) < 2, kernel
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 def test_a_launch_over_row_blocks_is_as_long_as_its_longest_block(algorithm: str) -> None:
@@ -121,6 +122,7 @@ def test_parts_leave_and_count_what_one_launch_does(algorithm: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("algorithm", ["flash2", "flash2-backward"])
 def test_a_run_that_is_not_shown_gives_the_device_its_memory_back(algorithm: str) -> None:

@@ -50,7 +50,7 @@ class FastIsOther(HostDevice):
         return super().module(code, options)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize(
     ("chosen", "was", "now", "tensor"),

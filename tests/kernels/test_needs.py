@@ -41,7 +41,7 @@ def test_they_take_what_is_written_beside_the_kernel(algorithm: str) -> None:
             assert each.registers == limits(source(algorithm))[each.kernel, "fast"].registers
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
 @pytest.mark.parametrize("preset", ["RTX-4090", "H100-SXM"])
 def test_registers_are_those_of_the_build_at_hand(preset: str) -> None:
@@ -77,6 +77,7 @@ def test_registers_are_those_of_the_build_at_hand(preset: str) -> None:
         assert each.shared == without[each.kernel].shared
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_registers_of_a_cubin_are_those_that_the_assembler_tells(arch: str) -> None:

@@ -56,7 +56,7 @@ def test_each_head_hides_its_own_pairs(algorithm: str, tmp_path: Path) -> None:
     assert faults(*workload_of(chosen), SCHEDULES) == []
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", [name for name in SOFTMAX if "backward" in name])
 def test_gradients_of_each_head_are_those_of_its_own_mask(algorithm: str, tmp_path: Path) -> None:
     seen = np.random.default_rng(2).random((4, NQ, NK)) < 0.4
@@ -68,7 +68,7 @@ def test_gradients_of_each_head_are_those_of_its_own_mask(algorithm: str, tmp_pa
     np.testing.assert_allclose(trace.arrays()["dq"][2], dq[2], atol=1e-5)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("beside", [{"causal": True, "window": 9, "documents": [9, 10, 7]}])
 def test_with_blocks_and_all_that_can_be_beside_it(beside: dict[str, Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(3)

@@ -84,6 +84,7 @@ def test_what_is_read_of_a_variant_leaves_the_same_bits(
         assert same(table) == []
 
 
+@pytest.mark.long
 @needs_compiler
 def test_what_is_read_of_the_tensor_core_kernel_leaves_the_same_bits() -> None:
     assert same(tensor_scenarios()[0]) == []
@@ -94,6 +95,7 @@ def readings(algorithm: str) -> tuple[tuple[SourceLine, ...], ...]:
     return tuple(readable(algorithm, options) for options in DEFINED.values())
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_nothing_that_records_is_read(algorithm: str) -> None:
     assert RECORDING.search("\n".join(line.text for line in source_lines(algorithm)))

@@ -117,6 +117,7 @@ def instructions(dtype: str, schedule: ThreadSchedule | None = None) -> HostModu
     return HostModule(TOGETHER + INSTRUCTIONS, options, schedule)
 
 
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
@@ -184,6 +185,7 @@ def test_two_elements_in_a_register(dtype: str) -> None:
     assert np.all(np.abs(got - x) <= UNIT[dtype] * np.abs(x))
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("d", [64, 128])
 def test_the_swizzle_meets_no_bank_conflict(d: int) -> None:
@@ -287,6 +289,7 @@ def test_eight_warps(d: int) -> None:
     assert wrong(w, inputs, *run(w, inputs, SCHEDULES[-1], warps=8)) == []
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("d", [64, 128])
 def test_every_schedule_and_both_numbers_of_buffers_give_the_same_bits(d: int) -> None:
@@ -303,6 +306,7 @@ ALPHA = "(m[f][half] - below) * (scale * LOG2_E)"
 OF_PRODUCTS = "multiply_add(m[f][half], scale * LOG2_E, -subtract)"
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("alpha", [ALPHA, OF_PRODUCTS])
 def test_a_maximum_that_stays_loses_nothing(alpha: str) -> None:

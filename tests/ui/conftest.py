@@ -12,10 +12,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, save_scenario
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
 from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.safety.settings import Settings
+from ui.session.session import Session
 from ui.talk.lesson_player import LessonPlayer
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
@@ -63,6 +65,49 @@ def settings(tmp_path: Path) -> Settings:
 def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[..., MainWindow]]:
     """Open windows on demos; each is ready when it is returned."""
     yield from opened(qapp, settings)
+
+
+@pytest.fixture
+def demo(request: pytest.FixtureRequest) -> str:
+    """The run of a window: DEMO of a file, or the parameter `demo` of a test."""
+    return getattr(request.module, "DEMO", "flash2")
+
+
+@pytest.fixture
+def size(request: pytest.FixtureRequest) -> tuple[int, int]:
+    """The size of a window: SIZE of a file, or the parameter `size` of a test."""
+    return getattr(request.module, "SIZE", (1440, 900))
+
+
+@pytest.fixture
+def window(open_window: Callable[..., MainWindow], demo: str, size: tuple[int, int]) -> MainWindow:
+    return open_window(demo, size)
+
+
+@pytest.fixture
+def session(window: MainWindow) -> Session:
+    return window.session
+
+
+@pytest.fixture
+def talk(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch, qapp: QApplication
+) -> Iterator[MainWindow]:
+    """A window in a talk, without a lesson."""
+    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
+    window.presenter.start()
+    qapp.processEvents()
+    yield window
+    window.presenter.end()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A scenario file of the user's: the window asks about its changes, and not about a demo's."""
+    path = tmp_path / "größe 1.toml"
+    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
+    return path
 
 
 @pytest.fixture(scope="module")

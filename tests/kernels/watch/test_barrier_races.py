@@ -42,7 +42,7 @@ def workload(of: dict[str, object], **more: object) -> Workload:
     return resolve(parse_scenario({"attention": {**of, "seqlen_q": 128}, "tiling": sizes}))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_watch
 @pytest.mark.parametrize("barrier", RECORDS)
 def test_what_is_recorded_is_what_is_seen(barrier: str) -> None:

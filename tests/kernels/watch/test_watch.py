@@ -79,6 +79,7 @@ def launched(
     return faults
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize(
     ("barrier", "near", "missing"),
     [
@@ -183,6 +184,7 @@ def test_one_of_many_readers_races_with_a_later_write(device: HostDevice) -> Non
 # --- the kernels of the project ------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("algorithm", "variant"), [("flash2", "bias"), ("split-kv", "ALiBi")])
 def test_rows_past_a_tile_read_no_slope_and_no_bias(
     algorithm: str, variant: str, tmp_path: Path
@@ -192,7 +194,7 @@ def test_rows_past_a_tile_read_no_slope_and_no_bias(
     assert [str(fault) for fault in device.faults] == []
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", KERNELS)
 def test_a_kernel_that_is_right_is_told_nothing_of(algorithm: str, tmp_path: Path) -> None:
     device = HostDevice(watch=True)

@@ -196,6 +196,7 @@ def test_a_move_stands_on_the_lines_of_cuda_that_move_its_tensors(algorithm, op,
     ]
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_lines_of_numpy_are_those_that_run(algorithm):
     """Run every op under a tracer, and see which lines of its file it goes through."""
@@ -405,7 +406,7 @@ def test_why_a_line_never_runs_is_told_of_each_text():
     assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algorithm):
     """The head of a class stands for all its ops, a helper's lines for those that call it."""

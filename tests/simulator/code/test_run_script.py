@@ -60,7 +60,7 @@ def largest(result: subprocess.CompletedProcess[str]) -> float:
     return float(re.search(r"largest (\S+)", result.stdout)[1])
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_the_script_computes_the_run(tmp_path: Path, algorithm: str, shape: str) -> None:
@@ -72,6 +72,7 @@ def test_the_script_computes_the_run(tmp_path: Path, algorithm: str, shape: str)
     assert f"head {head}, row {query}: O off by" in result.stdout
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("what", ["o", "lse"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_the_script_finds_a_planted_number(tmp_path: Path, dtype: str, what: str) -> None:
@@ -96,6 +97,7 @@ def test_rows_are_those_of_the_engine() -> None:
         assert each.lse == trace.lse[1, each.row]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("head", ["all", [3, 5]])
 def test_a_capture_is_read_from_its_file(tmp_path: Path, head: object) -> None:
     source = {"source": "capture", "name": "soft-red-mat-layer2", "head": head}
@@ -105,6 +107,7 @@ def test_a_capture_is_read_from_its_file(tmp_path: Path, head: object) -> None:
     assert largest(run(text, tmp_path)) == pytest.approx(np.abs(trace.output).max(), rel=1e-3)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["npz", "npz-bfloat16", "safetensors"])
 def test_a_file_of_the_user_is_read(tmp_path: Path, kind: str) -> None:
     draw = np.random.default_rng(3).standard_normal
@@ -123,6 +126,7 @@ def test_a_file_of_the_user_is_read(tmp_path: Path, kind: str) -> None:
     assert largest(result) == pytest.approx(np.abs(trace.output).max(), rel=1e-2)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("shape", [(6, 9), (4, 6, 9)])
 @pytest.mark.parametrize("kind", ["npz", "safetensors"])
 def test_the_mask_of_a_file_is_read(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
@@ -138,6 +142,7 @@ def test_the_mask_of_a_file_is_read(tmp_path: Path, kind: str, shape: tuple[int,
     assert largest(result) == pytest.approx(np.abs(trace.output).max(), rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("biases", [False, True])
 def test_a_layer_is_projected(tmp_path: Path, biases: bool) -> None:
     draw = np.random.default_rng(5).standard_normal

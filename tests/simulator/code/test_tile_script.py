@@ -68,7 +68,7 @@ def test_the_script_agrees(tmp_path: Path, algorithm: str, shape: str) -> None:
     assert launches >= ({0, 1, 2} if algorithm == "naive" else {0})
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("algorithm", "launch"), PLANTED)
 def test_the_script_finds_a_planted_number(tmp_path: Path, algorithm: str, launch: int) -> None:
     trace = trace_of(scenario(algorithm, nq=10, d=4))

@@ -188,7 +188,7 @@ def test_every_visit_is_the_interpreters(chosen: Scenario) -> None:
     check_every_visit(trace_of(chosen))
 
 
-@pytest.mark.sweep(keep=16)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     ("shape", "mask"),
@@ -213,6 +213,7 @@ def test_every_visit_of_corner_cases(
     check_every_visit(trace_of(scenario(algorithm, mask=mask, **shape)))
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("largest", [200, 10_000])
 @pytest.mark.parametrize("order", ["rising", "falling", "mixed"])
@@ -236,6 +237,7 @@ def test_large_logits(algorithm: str, largest: int, order: str) -> None:
     check_every_visit(trace, eps=2 * (nk + 16) * 2.0**-24)
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("mask", [{}, {"causal": True}, {"window": 40, "sinks": 3}])
@@ -268,6 +270,7 @@ def test_many_tiles(algorithm: str, dtype: str, mask: dict[str, Any]) -> None:
 # --- what must not matter ------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(scenarios(algorithms=("flash1", "flash2")), st.integers(-6, 6))
 def test_a_constant_added_to_a_row_of_scores_moves_m_and_lse_alone(
     chosen: Scenario, shift: int

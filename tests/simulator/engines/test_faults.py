@@ -35,6 +35,7 @@ from tests.helpers.tiles import NUMBERS
 # --- without a fault ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(scenarios())
 def test_without_a_fault_the_engine_agrees_with_float64_and_with_numpy(chosen: Scenario) -> None:
     trace, other = faulty(chosen), trace_of(chosen)
@@ -132,6 +133,7 @@ def by_hand(w: Workload, inputs: Inputs, head: int, row: int, fault: str) -> np.
     return o if w.algorithm == "flash1" else o / (l or 1.0)
 
 
+@pytest.mark.long
 def test_a_fault_does_what_it_says() -> None:
     for fault, algorithm in product(NAMES, ALGORITHMS):
         trace = faulty(causal(algorithm), fault)
@@ -181,6 +183,7 @@ FIRST = {
 }
 
 
+@pytest.mark.sweep(keep=9)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("fault", NAMES)
 @pytest.mark.parametrize("temperature", [1.0, 0.1])
@@ -213,7 +216,7 @@ def test_drop_previous_maximum_is_right_until_a_row_sees_nothing_in_a_tile() -> 
 # --- infinities and NaN ------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_overflow_is_quiet_and_its_summary_is_json(algorithm: str) -> None:
     unscaled = tuple(name for name in NAMES if name != "late_scale")

@@ -69,6 +69,7 @@ def by_hand(trace: Trace, fault: str) -> dict[str, np.ndarray]:
     return {"dq": dq, "dk": dk, "dv": dv}
 
 
+@pytest.mark.sweep(keep=2)
 @algorithms
 @faults
 def test_it_does_what_its_sentence_says(fault: Fault, algorithm: str) -> None:
@@ -86,6 +87,7 @@ def test_it_does_what_its_sentence_says(fault: Fault, algorithm: str) -> None:
     np.testing.assert_array_equal(wrong["o"], right["o"])
 
 
+@pytest.mark.sweep(keep=2)
 @algorithms
 @faults
 def test_the_first_wrong_step_is_named(fault: Fault, algorithm: str) -> None:
@@ -99,7 +101,7 @@ def test_the_first_wrong_step_is_named(fault: Fault, algorithm: str) -> None:
     assert (found.op, found.quantity.split("[")[0]) == FIRST[fault.name]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @algorithms
 @faults
 def test_what_is_wrong_is_marked(fault: Fault, algorithm: str) -> None:
@@ -142,6 +144,7 @@ def exact_of(trace: Trace) -> Trace:
     return Trace(tile_program(w), exact_engine(w, trace.inputs), trace.inputs)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("fault", "said", "why"),
     [

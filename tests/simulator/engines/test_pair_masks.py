@@ -60,6 +60,7 @@ def by_definition(trace: Trace, seen: np.ndarray) -> np.ndarray:
     return np.divide(p, total, out=np.zeros_like(p), where=total > 0) @ v
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_a_mask_of_the_file_is_a_block_mask_of_one(algorithm: str, tmp_path: Path) -> None:
     """Same O to the bit, same tiles, same bytes; a row that sees nothing has an O of zero."""
@@ -103,6 +104,7 @@ def problems(draw: st.DrawFn) -> tuple[dict[str, np.ndarray], dict[str, Any], np
     return tensors, tables, seen
 
 
+@pytest.mark.long
 @given(drawn=problems(), kind=st.sampled_from(["npz", "safetensors"]))
 def test_each_head_hides_its_own_pairs_and_tiles_are_those_that_any_head_sees(
     drawn: tuple[dict[str, np.ndarray], dict[str, Any], np.ndarray],

@@ -99,6 +99,7 @@ def test_one_split_in_base_2_has_a_right_o_and_a_wrong_lse() -> None:
 # --- masks -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("alibi", [False, True])
 @pytest.mark.parametrize("algorithm", FORWARD)
 def test_a_mask_before_the_cap_leaves_hidden_keys_the_score_of_the_cap(
@@ -131,6 +132,7 @@ def test_a_row_that_sees_nothing_becomes_a_mean_where_the_mask_is_finite(algorit
     assert means
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize(
     ("mask", "wider"),
     [
@@ -231,6 +233,7 @@ FIRST = {
 }
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("algorithm", FORWARD)
 @pytest.mark.parametrize("name", OF_TRACKERS)
 def test_verify_names_the_step(name: str, algorithm: str) -> None:
@@ -258,6 +261,7 @@ def test_verify_names_the_step(name: str, algorithm: str) -> None:
     assert any(each.any() for now in (marks, last) for each in (now.l, now.o, now.m))
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("name", "chosen", "why"),
     [

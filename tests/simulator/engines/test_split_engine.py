@@ -100,6 +100,7 @@ def test_tiles_of_published_sizes_have_them_too(name: str) -> None:
     check_same(w, w.posed(read_inputs(w)))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", SPLIT)
 def test_sums_that_are_not_kept_are_added_up_again(name: str) -> None:
     """So many rows that O after every tile would take more than what is kept of a split."""

@@ -41,6 +41,7 @@ def test_each_solution_is_right_and_each_usual_mistake_is_named(task):
     assert not any(says in wrong for says in named)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("body", "words"),
     [

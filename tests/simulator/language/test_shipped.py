@@ -81,7 +81,7 @@ def test_jobs_finds_the_heads_of_a_typed_text() -> None:
     assert (first >= 0.5).sum() >= 1, first.round(2)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_it_goes_on_the_same_with_and_without_a_cache(model: LanguageModel, prompt: str) -> None:
     tokens = model.tokenizer.encode(prompt)

@@ -1,5 +1,6 @@
 """Byte pairs: merges in their order, within words; every text comes back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def test_digits_signs_and_lines_stand_alone() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @given(st.text(max_size=40))
 def test_every_text_comes_back(text: str) -> None:
     tokenizer = Tokenizer(MERGES)

@@ -132,7 +132,7 @@ def test_a_lesson_is_read_as_far_as_it_is_of_use() -> None:
     assert {mistake.line for mistake in many.mistakes[1:]} == {*range(5, 5 + LESSON_STEPS)}
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("demo", ["gla", "deltanet", "split-kv", "flash2-backward", "mla"])
 def test_every_function_answers_or_refuses_every_run(demo: str) -> None:
     """Whatever the run cannot answer is one line with the lesson, its line and the expression."""

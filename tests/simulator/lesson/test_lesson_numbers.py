@@ -55,6 +55,7 @@ def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
     assert computed("alpha(8)", sentence, jump) == pytest.approx(math.exp(before - after), rel=1e-5)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_counts_are_those_of_the_run_itself(sentence, algorithm):
     if needed_mask(algorithm):
@@ -362,6 +363,7 @@ def test_numbers_are_put_in_at_the_cursor_of_the_step(sentence):
         filled(replace(view, caption="{{ alpha(0) }}"), FORMATS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("length", "kept"), [(64, True), (32768, False)])
 def test_a_large_run_goes_with_the_step_that_asks_for_it(length: int, kept: bool) -> None:
     numbers = Numbers(drawn(nq=length, nk=length, d=64, rows=64, cols=64), first_cursor())

@@ -69,6 +69,7 @@ def typed(text: str) -> list[str]:
     return found + [m[0] for m in QUANTITY.finditer(re.sub(r"\$.*?\$", "", text))]
 
 
+@pytest.mark.sweep(keep=63)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str, n: int) -> None:
     # Panels explain a row of the current row block, whatever row was asked for.
@@ -80,6 +81,7 @@ def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str,
     assert all(row in rows for row in spoken)
 
 
+@pytest.mark.sweep(keep=63)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_what_is_pointed_at_can_be_seen(stem: str, n: int) -> None:
     step = LOADED[stem].steps[n]
@@ -157,6 +159,7 @@ def test_every_lesson_asks_before_it_shows(stem):
         assert not typed(each.ask)
 
 
+@pytest.mark.sweep(keep=10)
 @pytest.mark.parametrize("stem", STEMS)
 def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     lesson, path = LOADED[stem], tmp_path / "mine.md"
@@ -169,7 +172,7 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     assert copy.steps[-1].scenario == end.scenario
 
 
-@pytest.mark.sweep(keep=91)
+@pytest.mark.sweep(keep=22)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
     step = shipped_step(stem, n)
@@ -184,7 +187,7 @@ def test_steps_resolve_and_are_short(stem, n):
     assert len(step.title) <= 40
 
 
-@pytest.mark.sweep(keep=36)
+@pytest.mark.sweep(keep=9)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_stand_where_the_run_has_numbers(stem, n):
     step = LOADED[stem].steps[n]
@@ -197,12 +200,14 @@ def test_steps_stand_where_the_run_has_numbers(stem, n):
         assert trace.snapshot(step.start.visit, step.start.op).cursor <= step.cursor
 
 
+@pytest.mark.sweep(keep=63)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_numbers_are_computed(stem, n):
     for text in texts(stem, n):
         assert typed(text) == [], text
 
 
+@pytest.mark.sweep(keep=63)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_bare_constants_are_rows_of_the_step(stem, n):
     """A number that is only wrapped is typed all the same, unless the step holds it."""
@@ -320,6 +325,7 @@ CLAIMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep(keep=17)
 @pytest.mark.parametrize(("stem", "title", "expression", "sign", "limit"), CLAIMS)
 def test_what_captions_say_in_words(stem, title, expression, sign, limit):
     found = exact(stem, title, expression)

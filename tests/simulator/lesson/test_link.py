@@ -159,6 +159,7 @@ def test_what_is_no_link_is_refused_in_a_line(text: str) -> None:
 GOOD = ViewLink(load_scenario(SCENARIOS / "window-sinks.toml"), Cursor(3, 2), 5, "steps").text
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.data())
 def test_fuzzed_links_are_refused_in_a_line_or_say_a_view(data: st.DataObject) -> None:

@@ -137,7 +137,7 @@ def of_queries(sequences: list[tuple[int, int]], name: str, **tables: Any) -> di
     return out
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["naive", "flash1", "flash2", "split-kv", "paged"])
 @given(sequences=SEQUENCES)
 def test_sequences_of_own_queries_cost_what_they_cost_alone(
@@ -177,7 +177,7 @@ def by_tensor(hbm: dict[str, Any], way: str) -> dict[str, int]:
     return {name: size[way] for name, size in hbm["by_tensor"].items() if size[way]}
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*STORES, *JOINED])
 @given(
     sequences=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 14)), min_size=1, max_size=5)

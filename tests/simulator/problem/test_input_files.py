@@ -127,6 +127,7 @@ def claim(shape: str, dtype: str = "<f4", fortran: bool = False) -> str:
 GOOD = npy(claim("(1, 2, 1)"), b"\0" * 8)
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize(
     ("member", "message"),
     [
@@ -429,6 +430,7 @@ def test_what_an_npz_inflates_to_is_bounded(tmp_path: Path) -> None:
         assert good or f"unpacked bytes = {size}: expected at most {bound}: such" in told
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_numbers_are_read_without_a_copy_of_them_beside(ending: str, tmp_path: Path) -> None:
     path, tensors = tmp_path / f"x{ending}", numbers(q=(4, 200_000, 3))

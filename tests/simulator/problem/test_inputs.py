@@ -202,6 +202,7 @@ def test_the_estimate_knows_of_q_and_k_before_they_were_turned() -> None:
     _check_estimate(turned, beside=5 * 8 * AT_ONCE)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("sizes", "tables"),
     [

@@ -174,6 +174,7 @@ def check_intervals(pairs: Pairs, grid: TileGrid) -> None:
     np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("align", get_args(Align))
 @pytest.mark.parametrize("causal", [False, True])
 def test_intervals_of_small_masks(align: Align, causal: bool) -> None:

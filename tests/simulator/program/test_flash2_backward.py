@@ -171,6 +171,7 @@ DIFFERENCES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("said", DIFFERENCES, ids=str)
 def test_gradients_are_finite_differences(said: dict[str, Any], name: str) -> None:
@@ -250,7 +251,7 @@ def plain_gradients(w: Workload, inputs: Inputs) -> Gradients:
     return dq, rounded(dk), rounded(dv)
 
 
-@pytest.mark.sweep(keep=12)
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("d", "nq", "nk", "dtype", "causal"), SHAPES)
 def test_errors_are_those_that_flash_attention_allows(

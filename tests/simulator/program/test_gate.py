@@ -90,6 +90,7 @@ def by_hand(w: Workload) -> np.ndarray:
     return np.stack(out)
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("nq", [1, NQ, 25])
 @pytest.mark.parametrize("algorithm", TAKES)
 def test_all_engines_and_the_reference_gate_o(algorithm: str, nq: int, tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_all_engines_and_the_reference_gate_o(algorithm: str, nq: int, tmp_path:
     assert verify(trace).difference is None
 
 
-@pytest.mark.sweep(keep=6)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("nq", [1, NQ, 25])
 @pytest.mark.parametrize("algorithm", TAKES)
@@ -127,6 +128,7 @@ def test_kernels_gate_o_and_count_it(algorithm: str, nq: int, tmp_path: Path) ->
     assert counted.flops == totals.flops
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_kernel_that_leaves_the_gate_out_is_noticed(tmp_path: Path) -> None:
     w = gated(tmp_path, "flash1")
@@ -143,6 +145,7 @@ def test_without_a_gate_kernels_are_compiled_as_before(algorithm: str, tmp_path:
     assert changed == {"-DOUTPUT_GATE"}
 
 
+@pytest.mark.sweep(keep=9)
 @pytest.mark.parametrize("nq", [1, NQ, 25])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("algorithm", TAKES)
@@ -236,7 +239,7 @@ def test_what_is_shown_follows_the_gate(algorithm: str, tmp_path: Path) -> None:
         assert row_report(after, rows.start).error is not None
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", TAKES)
 def test_scripts_agree_with_a_run_that_is_gated(algorithm: str, tmp_path: Path) -> None:
     for dtype in ("float32", "float16"):

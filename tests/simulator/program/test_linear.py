@@ -66,6 +66,7 @@ def test_chunks_of_any_size_are_the_recurrent_network(chosen: Scenario, chunk: i
     check_close(output(chunk), output(1), 1e-10, "O")
 
 
+@pytest.mark.long
 @given(linear(), st.data())
 def test_a_visit_is_the_same_wherever_one_comes_from(chosen: Scenario, data: st.DataObject) -> None:
     check_visits_alone(chosen, data)
@@ -284,6 +285,7 @@ def with_fault(name: str) -> Trace:
     return trace_of(with_values(chosen, {"faults": {name: True}}))
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_only_mistakes_that_it_can_make_change_it(fault: Fault) -> None:
     wrong = with_fault(fault.name)

@@ -60,6 +60,7 @@ def with_table(w: Workload, entries: list[int]) -> Workload:
 # --- the numbers -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(paged_scenarios(), st.randoms(use_true_random=False))
 def test_pages_in_any_order_give_the_same_bits_as_keys_that_lie_together(
     chosen: Scenario, random: Any

@@ -96,6 +96,7 @@ def test_numbers_are_rounded_where_kernels_round_them(algorithm: str, dtype: DTy
     assert means[0] < means[1]
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_the_engine_and_float64_round_at_the_same_places(algorithm: str) -> None:
     for scores in ({}, {"softcap": 2.0}):
@@ -112,7 +113,7 @@ def test_kernels_round_at_the_same_places(algorithm: str) -> None:
     assert verdict.difference is None, verdict
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_kernels_that_leave_the_rounding_out_differ(algorithm: str) -> None:
@@ -141,6 +142,7 @@ def test_the_case_of_flash2_before_its_output_is_stored() -> None:
     assert shares[0] < allowed < shares[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
 def test_scripts_agree_with_a_run_that_rounds(algorithm: str, tmp_path: Path) -> None:
     trace = run_of(algorithm, "bfloat16")

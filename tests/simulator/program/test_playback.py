@@ -74,6 +74,7 @@ def test_both_ends_are_reached_from_anywhere(
         assert clamped(program, cursor) == cursor
 
 
+@pytest.mark.long
 @given(SMALL)
 @example(scenario("naive", **SOME))
 @example(scenario("flash2", **SOME))
@@ -86,6 +87,7 @@ def test_steps_by_tile_stop_at_the_end_of_every_visit(chosen: Scenario) -> None:
     assert back == path[::-1]
 
 
+@pytest.mark.long
 @given(SMALL, st.sampled_from([Granularity.ROW_BLOCK, Granularity.HEAD]))
 @example(scenario("naive", **SOME), Granularity.HEAD)
 @example(scenario("flash1", **SOME), Granularity.ROW_BLOCK)
@@ -254,6 +256,7 @@ def test_a_cursor_follows_the_one_an_op_before_and_no_other(chosen: Scenario, da
     assert later == [at + 1][: len(whole) - 1 - at]
 
 
+@pytest.mark.long
 def test_of_a_step_no_less_than_nothing_and_no_more_than_all_is_done() -> None:
     program = program_of(scenario("flash2", nq=4))
     for by in Granularity:

@@ -236,6 +236,7 @@ def test_closed_forms_of_the_papers(
     assert totals.bytes == 4 * papers_elements(algorithm, N, d, Br, Bc)
 
 
+@pytest.mark.long
 @given(scenarios())
 def test_moves_ask_for_the_bytes_they_move(chosen: Scenario) -> None:
     program = program_of(chosen)
@@ -267,6 +268,7 @@ def elements(move: TileMove) -> set[tuple[str, int, int, int]]:
     return {(move.tensor, move.head, row, col) for row in move.rows for col in cols}
 
 
+@pytest.mark.long
 @given(scenarios(longest=12))
 def test_compulsory_bytes_are_the_distinct_ones_of_each_launch(chosen: Scenario) -> None:
     program = program_of(chosen)
@@ -340,6 +342,7 @@ NEEDS = {
 }
 
 
+@pytest.mark.long
 @given(scenarios())
 def test_on_chip_is_what_running_from_the_start_leaves(chosen: Scenario) -> None:
     program = program_of(chosen)
@@ -457,6 +460,7 @@ def test_counts_beyond_what_floats_hold() -> None:
     assert len(program) == heads * tiles**2
 
 
+@pytest.mark.long
 def test_the_floor_is_q_k_v_and_o_once() -> None:
     w = resolve(scenario(nq=10, nk=7, d=4, dv=3, heads=6, kv_heads=2, dtype="float16"))
     # Q 6 x 10 x 4 and O 6 x 10 x 3; K 2 x 7 x 4 and V 2 x 7 x 3; two bytes each.

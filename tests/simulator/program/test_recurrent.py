@@ -137,6 +137,7 @@ def test_no_tile_of_scores_is_formed(name: str) -> None:
 # --- decay and delta rule -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(runs(), st.data())
 def test_a_visit_is_the_same_wherever_one_comes_from(chosen: Scenario, data: st.DataObject) -> None:
     check_visits_alone(chosen, data)
@@ -217,6 +218,7 @@ def test_a_run_that_sees_later_keys_is_refused_in_one_line(name: str) -> None:
     )
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", TOKENS)
 def test_errors_are_those_of_the_definition(name: str) -> None:
     trace = run_of(name, heads=2, kv_heads=1)

@@ -103,6 +103,7 @@ def test_engines_are_the_interpreter_and_the_reference_whatever_is_combined(said
     counted_by_ops(program)
 
 
+@pytest.mark.long
 @given(chosen())
 def test_m_and_the_rescales_are_those_of_plain_loops(said: Scenario) -> None:
     said = with_values(said, {"attention": {"algorithm": "flash2"}})
@@ -197,6 +198,7 @@ def with_fault(name: str, said: Scenario) -> Trace:
     return trace_of(with_values(said, {"faults": {name: True}}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stale_frame", "fp8_saturation"])
 def test_a_mistake_in_a_skip_goes_wrong_only_where_there_is_one(name: str) -> None:
     right = trace_of(told(8.0)).output

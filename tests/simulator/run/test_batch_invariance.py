@@ -37,6 +37,7 @@ def answers(data: dict[str, Any]) -> tuple[bytes, bytes]:
     return trace.output.tobytes(), trace.lse.tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["split-kv", "paged"])
 @given(st.integers(1, 90), st.integers(1, 3), st.integers(1, 8), OTHERS)
 def test_splits_of_a_size_give_the_same_bits_in_any_batch(

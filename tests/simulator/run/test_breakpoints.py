@@ -158,6 +158,7 @@ def limited(trace: Trace, smem_kib: float) -> Trace:
     return trace_of(w, trace.inputs)
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples)
 @given(scenarios(longest=14), st.data())
 def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
@@ -183,6 +184,7 @@ def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
     check_search(small, OverLimit(), brute_limit(small), starts)
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples // 2)
 @given(scenarios(algorithms=["flash2"], longest=12), st.integers(1, 5), st.data())
 def test_splits_are_turns_of_their_own(chosen, splits, data):
@@ -206,6 +208,7 @@ def test_splits_are_turns_of_their_own(chosen, splits, data):
     check_search(small, OverLimit(), brute_limit(small), starts)
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(scenarios(longest=12), st.data())
 def test_of_several_conditions_the_nearest_counts_and_none_beyond_the_end(chosen, data):
@@ -266,7 +269,7 @@ def test_numbers_are_asked_for_only_as_far_as_needed(monkeypatch):
     assert not [condition for condition in (AtTile(0, 0), AtRow(0)) if condition.numeric]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
     """Sixteen heads at N = 16 384: what never comes is known after less than two heads."""
@@ -340,6 +343,7 @@ def test_a_search_ends_at_its_farthest_place() -> None:
     assert find(end, tile, forward=False, until=Cursor(4, 1)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_of_two_conditions_the_nearer_counts_in_both_directions(algorithm):
     trace = trace_of(scenario(algorithm, nq=7, nk=5, d=2, heads=2, rows=3, cols=2))
@@ -372,6 +376,7 @@ def test_a_maximum_that_changes_in_one_head_alone_is_found(algorithm):
     check_search(trace, MaximumChanged(), [place], every_cursor(trace.program)[::7])
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("algorithm", "blocks", "launches"), [("naive", 3, 3), ("flash1", 2, 1), ("flash2", 3, 1)]
 )

@@ -85,6 +85,7 @@ def test_cells_are_named_as_the_papers_write_them() -> None:
     assert CellValue(Cell("S", 1, 2), "P", 0.5, "").name == "P[1, 2]"
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_input_is_in_shared_memory_while_its_block_is_on_chip(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm, **fitted(algorithm, nq=8, nk=12, d=3, dv=2)))
@@ -267,6 +268,7 @@ def test_o_is_rounded_once_it_is_stored_and_too_large_a_number_is_infinite() -> 
     assert stored_output(first, numbers).tolist() == numbers.tolist()
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_of_each_cell_that_a_run_has_something_is_said(name: str) -> None:
     trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))
@@ -277,6 +279,7 @@ def test_of_each_cell_that_a_run_has_something_is_said(name: str) -> None:
             assert found.state or found.value is not None
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_a_number_in_hbm_says_of_which_block_it_is(name: str) -> None:
     trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))

@@ -39,6 +39,7 @@ class WrongEngine(NumpyEngine):
         return with_number(tile, name, wrong)
 
 
+@pytest.mark.sweep(keep=10)
 @pytest.mark.parametrize("value", [1e-3, -1e-3, np.nan, np.inf])
 @pytest.mark.parametrize(
     ("algorithm", "name", "op", "quantity"),
@@ -152,6 +153,7 @@ TERMS_CANCEL: tuple[dict[str, Any], ...] = (
 """Runs whose scores are much smaller than the terms that they are sums of."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tables", TERMS_CANCEL)
 def test_scores_whose_terms_cancel_raise_no_alarm(tables: dict[str, Any]) -> None:
     assert verify(trace_of(parse_scenario(tables))).difference is None

@@ -61,6 +61,7 @@ def test_every_step_of_the_current_rows_is_that_of_the_row_report(
     assert compared > 100
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -108,6 +109,7 @@ def test_rows_are_empty_until_they_have_an_output() -> None:
     assert now.visit.j == 1
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("mask", MASKS[1:])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
@@ -135,6 +137,7 @@ def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
         assert filled.largest == pytest.approx(walked[visit].largest)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_errors_of_all_rows_are_those_of_o_as_it_lies_in_hbm(algorithm: str) -> None:
     """Over the keys of the tiles visited so far, with a gap between sinks and window."""
@@ -381,6 +384,7 @@ def test_without_a_maximum_float16_loses_rows_of_low_scores() -> None:
     assert model.half_overflows == 0
 
 
+@pytest.mark.long
 def test_rows_are_joined_where_they_see_nothing_of_the_first_keys() -> None:
     chosen = run("split-kv", {"causal": True, "window": 5})
     program = (trace := trace_of(with_values(chosen, {"tiling": {"splits": 2}}))).program

@@ -13,6 +13,7 @@ from tests.helpers.runs import scenario, trace_of
 SHAPE: dict[str, Any] = {"nq": 14, "nk": 17, "d": 8, "rows": 4, "cols": 3, "temperature": 0.4}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 @pytest.mark.parametrize("mask", [{}, {"causal": True}])
 def test_they_are_the_softmax_of_the_keys_that_have_been_seen(
@@ -42,6 +43,7 @@ def test_at_the_end_every_row_sums_to_1() -> None:
     np.testing.assert_allclose(np.nansum(now.so_far, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 @pytest.mark.parametrize("mask", [{}, {"causal": True}])
 def test_they_are_shown_where_all_rows_that_were_begun_are_done(
@@ -70,6 +72,7 @@ def test_where_p_is_divided_already_or_sums_are_of_splits_there_are_none(algorit
     assert with_weights_so_far(now) is now
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2", "split-kv", "paged"])
 @pytest.mark.parametrize(
     "tables",

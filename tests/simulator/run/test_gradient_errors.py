@@ -44,6 +44,7 @@ def in_units(ours: F32, exact: F64) -> F64:
     return np.asarray(np.abs(ours - exact).max(axis=1) / unit)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("algorithm", BACKWARD)
 def test_at_the_end_they_are_those_of_the_whole_gradients(algorithm: str, dtype: str) -> None:

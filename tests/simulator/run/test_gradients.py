@@ -54,6 +54,7 @@ def close(ours: np.ndarray, exact: np.ndarray, trace: Trace, name: str) -> None:
     np.testing.assert_allclose(ours, exact, atol=size, err_msg=name)
 
 
+@pytest.mark.long
 @given(DRAWN, st.randoms(use_true_random=False))
 def test_what_has_been_made_is_the_sum_of_the_tiles_before(chosen: Scenario, random: Any) -> None:
     """At any cursor of the tiles: dQ of all rows, and dK and dV of all keys of the head."""

@@ -158,6 +158,7 @@ def test_a_partial_says_of_which_keys_it_is(trace):
     assert line == ("Σ P V / ℓ of the keys 12 to 23 alone, in float32",)
 
 
+@pytest.mark.long
 def test_the_script_of_a_joining_visit_agrees(trace, tmp_path):
 
     for visit in (0, 8, 18):

@@ -200,6 +200,7 @@ def test_cells_move_as_the_board_draws_them() -> None:
         assert moved_cell(w, cell, *by) == expected
 
 
+@pytest.mark.long
 @given(scenarios(longest=10, dtypes=("float16",), algorithms=("flash2", "naive")), st.data())
 def test_at_the_end_o_is_what_lies_in_hbm(chosen: Scenario, data: Any) -> None:
     trace = trace_of(chosen)
@@ -348,6 +349,7 @@ def meant_by(now: Snapshot, at: Cell, number: Number) -> tuple[float, Cell]:
     }[name]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_number_is_what_its_name_says(algorithm: str) -> None:
     """Row 5 sees its whole first tile and a part of the second; row 0 sees nothing."""

@@ -72,6 +72,7 @@ def test_seeking_in_any_order_is_stepping(chosen: Scenario, random: Any) -> None
         check_same(seeking.snapshot(at.visit, at.op), seen[at])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_seeking_across_many_checkpoints_is_stepping(algorithm: str) -> None:
     chosen = scenario(
@@ -85,6 +86,7 @@ def test_seeking_across_many_checkpoints_is_stepping(algorithm: str) -> None:
         check_same(seeking.snapshot(index), snapshot)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", [{}, {"causal": True, "window": 900, "sinks": 40}])
 def test_a_visit_starts_where_the_one_before_ended(algorithm: str, mask: dict[str, Any]) -> None:
@@ -117,6 +119,7 @@ def test_there_is_no_cursor_outside(algorithm: str) -> None:
             trace.snapshot(visit, op)
 
 
+@pytest.mark.long
 @given(scenarios(longest=10))
 def test_nothing_that_is_handed_out_can_be_changed(chosen: Scenario) -> None:
     trace = trace_of(chosen)
@@ -138,11 +141,13 @@ def test_nothing_that_is_handed_out_can_be_changed(chosen: Scenario) -> None:
 # --- what a snapshot says, against the interpreter -----------------------------------------
 
 
+@pytest.mark.long
 @given(scenarios(longest=12, dtypes=("float32",)))
 def test_snapshots_say_what_the_interpreter_holds(chosen: Scenario) -> None:
     check_ops(trace_of(chosen))
 
 
+@pytest.mark.long
 def test_snapshots_of_one_run_of_each_algorithm() -> None:
     """With two heads, rows that see nothing, a gap between sinks and window, and ragged ends."""
     for algorithm in ALGORITHMS:
@@ -235,6 +240,7 @@ def test_tile_states(chosen: Scenario) -> None:
             assert states[tile] == expected
 
 
+@pytest.mark.long
 @given(scenarios(longest=12))
 def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
     trace, before = trace_of(chosen), (0, 0, 0)

@@ -116,6 +116,7 @@ def test_what_heads_give_is_y_without_its_bias(
     np.testing.assert_allclose(whole, layer.arrays["y"], atol=1e-6 * (size + 1))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
 def test_rows_are_finished_once_nothing_more_is_stored_in_them(file: Path, algorithm: str) -> None:
     trace = run(file, algorithm)

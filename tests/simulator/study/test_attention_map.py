@@ -68,6 +68,7 @@ def entropy_of(p: np.ndarray) -> float:
     return sum(-x * math.log2(x) for x in p.tolist() if x > 0)
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("name", capture_names())
 def test_captures_equal_float64(name: str, settings: MapSettings) -> None:

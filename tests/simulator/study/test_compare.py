@@ -72,6 +72,7 @@ def test_no_winner_is_assumed(d, rows, cols, mib):
     assert flash1.intensity == 4 * 4096**2 * d / flash1.counters.bytes
 
 
+@pytest.mark.sweep(keep=19)
 @pytest.mark.parametrize("name", DEMOS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):
@@ -97,6 +98,7 @@ def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):
     assert told["visits"] == total.visits
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(scenarios(longest=12), st.data())
 def test_all_three_are_kept_in_step(chosen, data):
@@ -184,6 +186,7 @@ def test_a_run_that_shows_it_itself_is_held_against_nothing():
     assert at_scale(program_of(small_tiles)) is None, "nothing longer to hold it against"
 
 
+@pytest.mark.long
 def test_a_run_is_short_if_it_shows_less_than_half_of_what_a_long_one_would():
     found = set()
     for keys, tile in product((64, 512, 1024, 2048, 4096, 8192, 16383, 16384), (16, 64, 128)):

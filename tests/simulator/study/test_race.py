@@ -68,7 +68,7 @@ def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[flo
         assert just_before.counters.bytes < lane.total.counters.bytes
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", DEMOS)
 def test_launches_end_one_after_the_other(name: str) -> None:
     for lane in race_of(demo(name)).lanes:
@@ -93,7 +93,7 @@ def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
         assert run.comparison.programs[run.comparison.shown] is program
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["flash2", "flash2-backward"])
 def test_units_have_nothing_to_do_outside_of_products(name: str) -> None:
     run = race_of(demo(name))

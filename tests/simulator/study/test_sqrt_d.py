@@ -23,6 +23,7 @@ def last(*args: object, **words: object) -> SqrtDResult:
     return result
 
 
+@pytest.mark.long
 def test_variance_is_d_unscaled_and_1_scaled() -> None:
     result = last(seed=0, dims=(4, 64, 1024))
     assert [point.d for point in result.points] == [4, 64, 1024]
@@ -38,6 +39,7 @@ def test_variance_is_d_unscaled_and_1_scaled() -> None:
         assert scaled.error == pytest.approx(plain.error / point.d)
 
 
+@pytest.mark.long
 def test_chance_leaves_the_true_value_outside_as_seldom_as_it_should() -> None:
     """The keys of a trial share a query: errors that took scores for independent are too small."""
     far = [

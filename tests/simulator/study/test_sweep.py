@@ -67,6 +67,7 @@ def test_figures_are_those_of_the_tile_program(chosen: Scenario) -> None:
     assert figures_of(w) == counted(w)
 
 
+@pytest.mark.long
 @given(scenarios(longest=30), st.sets(st.integers(1, 35), min_size=1, max_size=6),
        st.sets(st.integers(1, 35), min_size=1, max_size=6))  # fmt: skip
 def test_every_cell_of_a_map_is_a_tile_program(
@@ -91,6 +92,7 @@ def refused(w: Workload, axis: str, values: set[int]) -> bool:
     return True
 
 
+@pytest.mark.long
 @given(scenarios(longest=24), st.sampled_from(AXES), st.sets(st.integers(1, 40), max_size=5))
 def test_every_point_of_a_sweep_is_a_tile_program(
     chosen: Scenario, axis: str, values: set[int]
@@ -158,6 +160,7 @@ def test_decode_keeps_its_one_query() -> None:
     assert (square.seqlen_q, square.seqlen_k) == (256, 256)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "mask",
     [{"causal": True}, {"window": 4096, "sinks": 16}, {"causal": True, "window": 999, "sinks": 3}],

@@ -82,6 +82,7 @@ def test_the_model_meets_published_speeds(name: str, speeds: Speeds, most: int) 
         assert 1 / 1.3 < median(found) < 1.3 or most < 16384, (kind, found)
 
 
+@pytest.mark.long
 def test_it_meets_those_of_a_gpu_that_no_constant_was_fitted_to() -> None:
     found = ratios(RTX_A5000, A5000_FORWARD, 16384)["fa2"]
     assert max(found) < 1.3, found
@@ -100,6 +101,7 @@ def test_a_full_gpu_shows_the_published_order() -> None:
             assert fa1 > naive or (width == 128 and not causal and fa1 > 0.8 * naive)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("run", "kind", "bound"),
     [
@@ -175,6 +177,7 @@ def test_float32_has_the_rate_of_plain_units() -> None:
     assert found.seconds > 8 * run_time(program("flash2", 16, 16384, 128)).seconds
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2", "naive"])
 def test_taking_several_visits_of_a_long_run_as_one_changes_little(
@@ -192,6 +195,7 @@ def test_taking_several_visits_of_a_long_run_as_one_changes_little(
         assert (one.products, one.softmax, one.busy) == (other.products, other.softmax, other.busy)
 
 
+@pytest.mark.long
 def test_many_sequences_share_no_tile() -> None:
     own = program("flash2", 1, 64, 16, tile=(32, 32))
     one, many = run_time(own), run_time(*[own] * 300)

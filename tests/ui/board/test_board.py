@@ -21,12 +21,9 @@ from ui.board.board import paint_board
 from ui.board.layout import Viewport, board_layout
 from ui.board.middle import middle_at
 from ui.look.heat import colour_map, pooled, prefers_white
-from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.look.theme import DARK, THEMES, Style
 
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
+pytestmark = pytest.mark.usefixtures("qapp")
 
 
 @cache

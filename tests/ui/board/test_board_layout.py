@@ -20,12 +20,9 @@ from tests.helpers.runs import scenario
 from tests.ui.board.test_board import passage, workload
 from ui.board.layout import Viewport, board_layout, clamped, locate, zoomed
 from ui.look.draw import text_width
-from ui.look.theme import DARK, Style, load_fonts
+from ui.look.theme import DARK, Style
 
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
+pytestmark = pytest.mark.usefixtures("qapp")
 
 
 SIZES = st.integers(1, 600)
@@ -35,17 +32,13 @@ RECTS = st.tuples(
 
 
 @given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 300), dv=st.integers(1, 300), rect=RECTS)
-def test_everything_is_inside_and_nothing_overlaps(
-    Nq: int, Nk: int, d: int, dv: int, rect: tuple[int, int, float]
-) -> None:
+def test_everything_is_inside_and_nothing_overlaps(Nq, Nk, d, dv, rect):
     width, height, scale = rect
     _check_apart(workload(Nq, Nk, d, dv), QRectF(7, 5, width, height), Style(DARK, scale))
 
 
 @given(rect=RECTS, name=st.sampled_from(["flash2", "real-scale", "causal"]))
-def test_demos_have_room_for_tokens_legend_and_inset(
-    rect: tuple[int, int, float], name: str
-) -> None:
+def test_demos_have_room_for_tokens_legend_and_inset(rect, name):
     width, height, scale = rect
     w = resolve(load_scenario(ASSETS / "scenarios" / f"{name}.toml"))
     _check_apart(w, QRectF(0, 0, width, height), Style(DARK, scale))
@@ -74,9 +67,7 @@ def _check_apart(w: Workload, room: QRectF, style: Style, view: Viewport | None 
 
 
 @given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 64), rect=RECTS)
-def test_gradients_lie_outside_of_what_they_are_of(
-    Nq: int, Nk: int, d: int, rect: tuple[int, int, float]
-) -> None:
+def test_gradients_lie_outside_of_what_they_are_of(Nq, Nk, d, rect):
     """Nothing overlaps, every title fits, and both halves of a strip are of one size."""
     w = resolve(scenario("flash2-backward", nq=Nq, nk=Nk, d=d, rows=16, cols=24))
     style, room = Style(DARK, rect[2]), QRectF(0, 0, *rect[:2])
@@ -103,14 +94,7 @@ def test_gradients_lie_outside_of_what_they_are_of(
     Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40),
     at=st.tuples(st.floats(0, 1), st.floats(0, 1)), pick=st.tuples(SIZES, SIZES),
 )  # fmt: skip
-def test_locate_finds_the_cell_that_is_drawn(
-    Nq: int,
-    Nk: int,
-    rect: tuple[int, int, float],
-    zoom: float,
-    at: tuple[float, float],
-    pick: tuple[int, int],
-) -> None:
+def test_locate_finds_the_cell_that_is_drawn(Nq, Nk, rect, zoom, at, pick):
     w = workload(Nq, Nk, 8, 5)
     lay = board_layout(
         w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), Viewport(zoom, at[0] * Nk, at[1] * Nq)
@@ -136,14 +120,14 @@ def _end(place: Any, index: int, start: float, axis: int, lay: Any) -> float:
     return float(min(place(index + 1), place(start + lay.visible[axis])))
 
 
-def test_locate_finds_nothing_beside_the_boxes() -> None:
+def test_locate_finds_nothing_beside_the_boxes():
     lay = board_layout(workload(64, 64), Style(DARK), QRectF(0, 0, 900, 700))
     assert locate(lay, QPointF(1, 1)) is None
     assert locate(lay, lay.boxes["S"].topLeft() - QPointF(4, 4)) is None
 
 
 @given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
-def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float, y: float) -> None:
+def test_a_view_never_leaves_the_matrix(Nq, Nk, zoom, x, y):
     shape = (Nq, Nk, 8, 8)
     view = clamped(shape, Viewport(zoom, x, y))
     lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)
@@ -152,7 +136,7 @@ def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float,
     assert 0 <= view.x <= Nk - lay.visible[1] + 1e-6
 
 
-def test_zooming_keeps_the_cell_under_the_pointer() -> None:
+def test_zooming_keeps_the_cell_under_the_pointer():
     trace, style, room = passage(), Style(DARK), QRectF(0, 0, 1180, 740)
     view = Viewport()
     lay = board_layout(trace.workload, style, room, view)
@@ -173,7 +157,7 @@ def test_zooming_keeps_the_cell_under_the_pointer() -> None:
 
 @pytest.mark.parametrize("size", [(408, 721), (584, 706), (1280, 420), (760, 520)])
 @pytest.mark.parametrize("scale", [1.0, 1.25, 1.5, 1.75, 2.0])
-def test_tokens_are_the_last_thing_to_go(scale: float, size: tuple[int, int]) -> None:
+def test_tokens_are_the_last_thing_to_go(scale, size):
     w = resolve(load_scenario(ASSETS / "scenarios" / "flash2.toml"))
     style = Style(DARK, scale)
     lay = board_layout(w, style, QRectF(0, 0, *size))

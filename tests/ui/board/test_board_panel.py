@@ -60,7 +60,7 @@ def drag(panel: BoardPanel, start: QPoint, stop: QPoint) -> None:
     mouse(panel, QEvent.Type.MouseButtonRelease, stop, Qt.MouseButton.NoButton)
 
 
-def test_a_click_chooses_a_row(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_a_click_chooses_a_row(qtbot, panel):
     with qtbot.waitSignal(panel.row_chosen) as chosen:
         qtbot.mouseClick(panel, LEFT, pos=cell(panel, 23, 8))
     assert chosen.args == [23]
@@ -70,19 +70,19 @@ def test_a_click_chooses_a_row(qtbot: QtBot, panel: BoardPanel) -> None:
     assert chosen.args == [7]
 
 
-def test_a_click_on_a_key_chooses_no_row(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_a_click_on_a_key_chooses_no_row(qtbot, panel):
     with qtbot.assertNotEmitted(panel.row_chosen):
         qtbot.mouseClick(panel, LEFT, pos=panel.board_layout().boxes["K"].center().toPoint())
         qtbot.mouseClick(panel, LEFT, pos=QPoint(2, 2))
 
 
-def test_a_double_click_chooses_a_tile(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_a_double_click_chooses_a_tile(qtbot, panel):
     with qtbot.waitSignal(panel.tile_chosen) as chosen:
         qtbot.mouseDClick(panel, LEFT, pos=cell(panel, 50, 20))
     assert chosen.args == [3, 1]
 
 
-def test_the_wheel_zooms_about_the_pointer(panel: BoardPanel) -> None:
+def test_the_wheel_zooms_about_the_pointer(panel):
     at = cell(panel, 40, 20)
     before = locate(panel.board_layout(), QPointF(at))
     wheel(panel, QPointF(at), 3)
@@ -92,7 +92,7 @@ def test_the_wheel_zooms_about_the_pointer(panel: BoardPanel) -> None:
     assert panel.view == Viewport()
 
 
-def test_a_drag_pans_and_chooses_nothing(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_a_drag_pans_and_chooses_nothing(qtbot, panel):
     wheel(panel, QPointF(cell(panel, 30, 30)), 6)
     before, (width, height) = panel.view, panel.board_layout().cell
     start = panel.board_layout().boxes["S"].center().toPoint()
@@ -103,13 +103,13 @@ def test_a_drag_pans_and_chooses_nothing(qtbot: QtBot, panel: BoardPanel) -> Non
     assert panel.view.zoom == before.zoom
 
 
-def test_a_trembling_click_is_a_click(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_a_trembling_click_is_a_click(qtbot, panel):
     at = cell(panel, 23, 8)
     with qtbot.waitSignal(panel.row_chosen):
         drag(panel, at, at + QPoint(1, 1))
 
 
-def test_keys_zoom_through_methods(panel: BoardPanel) -> None:
+def test_keys_zoom_through_methods(panel):
     panel.zoom_in()
     panel.zoom_in()
     panel.zoom_out()
@@ -118,7 +118,7 @@ def test_keys_zoom_through_methods(panel: BoardPanel) -> None:
     assert panel.view == Viewport()
 
 
-def test_hover_reads_the_cell_and_forgets_it(qtbot: QtBot, panel: BoardPanel) -> None:
+def test_hover_reads_the_cell_and_forgets_it(qtbot, panel):
     read: list[str] = []
     panel.hovered.connect(read.append)
     mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
@@ -128,7 +128,7 @@ def test_hover_reads_the_cell_and_forgets_it(qtbot: QtBot, panel: BoardPanel) ->
     assert read[-1] == ""
 
 
-def test_hover_follows_the_snapshot(panel: BoardPanel, trace: Trace) -> None:
+def test_hover_follows_the_snapshot(panel, trace):
     read: list[str] = []
     panel.hovered.connect(read.append)
     mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
@@ -136,7 +136,7 @@ def test_hover_follows_the_snapshot(panel: BoardPanel, trace: Trace) -> None:
     assert read[-1] == "S[41, 17]: tile (2, 1) is not loaded yet"
 
 
-def test_another_problem_starts_unzoomed(panel: BoardPanel, trace: Trace) -> None:
+def test_another_problem_starts_unzoomed(panel, trace):
     panel.zoom_in()
     panel.show_snapshot(trace.snapshot(5), 41)
     assert panel.view.zoom > 1
@@ -156,7 +156,7 @@ def in_sight(panel: BoardPanel, trace: Trace, visit: int) -> bool:
     )
 
 
-def test_a_zoomed_view_follows_the_tile(panel: BoardPanel, trace: Trace) -> None:
+def test_a_zoomed_view_follows_the_tile(panel, trace):
     wheel(panel, QPointF(cell(panel, 40, 20)), 5)
     zoom = panel.view.zoom
     for visit in range(len(trace.program)):
@@ -168,16 +168,14 @@ def test_a_zoomed_view_follows_the_tile(panel: BoardPanel, trace: Trace) -> None
     assert panel.view.zoom == zoom
 
 
-def test_the_keys_zoom_to_the_tile(panel: BoardPanel, trace: Trace) -> None:
+def test_the_keys_zoom_to_the_tile(panel, trace):
     panel.show_snapshot(trace.snapshot(0), 0)
     for _ in range(5):
         panel.zoom_in()
         assert in_sight(panel, trace, 0)
 
 
-def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(
-    panel: BoardPanel, trace: Trace
-) -> None:
+def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(panel, trace):
     last = len(trace.program) - 1
     panel.show_snapshot(trace.snapshot(0), 0)
     wheel(panel, QPointF(cell(panel, 8, 8)), 6)
@@ -193,7 +191,7 @@ def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(
     assert in_sight(panel, trace, 0)
 
 
-def test_a_fitted_view_follows_again(panel: BoardPanel, trace: Trace) -> None:
+def test_a_fitted_view_follows_again(panel, trace):
     panel.show_snapshot(trace.snapshot(0), 0)
     wheel(panel, QPointF(cell(panel, 60, 60)), 6)
     assert not in_sight(panel, trace, 0)
@@ -204,7 +202,7 @@ def test_a_fitted_view_follows_again(panel: BoardPanel, trace: Trace) -> None:
     assert in_sight(panel, trace, 2)
 
 
-def test_an_empty_panel_takes_every_gesture(qtbot: QtBot) -> None:
+def test_an_empty_panel_takes_every_gesture(qtbot):
     panel = BoardPanel()
     qtbot.addWidget(panel)
     panel.set_style(Style(LIGHT, 2.0))
@@ -216,13 +214,13 @@ def test_an_empty_panel_takes_every_gesture(qtbot: QtBot) -> None:
         panel.board_layout()
 
 
-def test_it_can_be_read_aloud(panel: BoardPanel) -> None:
+def test_it_can_be_read_aloud(panel):
     assert panel.accessibleName() == "Tile board"
     assert "row block i = 2 of 4" in panel.accessibleDescription()
 
 
 @pytest.mark.parametrize("at", [(0, 0), (359, 279), (0, 279), (359, 0), (180, 140)])
-def test_the_readout_stays_inside(qapp: object, at: tuple[int, int]) -> None:
+def test_the_readout_stays_inside(qapp, at):
     room = QRectF(0, 0, 360, 280)
     text = "S[41, 17] = q41 · k17 / √32 = 1.049  ·  “finish” → “cat”" * 2
     style = Style(DARK, 1.5)
@@ -231,9 +229,7 @@ def test_the_readout_stays_inside(qapp: object, at: tuple[int, int]) -> None:
     assert room.contains(readout_rect(lines, style, room, QPointF(*at)))
 
 
-def test_the_card_makes_way_when_the_run_goes_on_without_the_pointer(
-    panel: BoardPanel, trace: Trace
-) -> None:
+def test_the_card_makes_way_when_the_run_goes_on_without_the_pointer(panel, trace):
     mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
     assert panel.reads_out
     assert panel.moving.isActive()
@@ -251,7 +247,7 @@ def test_the_card_makes_way_when_the_run_goes_on_without_the_pointer(
     assert panel.grab().toImage() != bare
 
 
-def test_a_selection_leaves_the_numbers_beside_it_alone(panel: BoardPanel, trace: Trace) -> None:
+def test_a_selection_leaves_the_numbers_beside_it_alone(panel, trace):
     snapshot = trace.snapshot(5)
     rows, keys = snapshot.visit.rows, snapshot.visit.cols
     chosen = Cell("S", rows.start + 1, keys.start + 1)
@@ -270,7 +266,7 @@ def test_a_selection_leaves_the_numbers_beside_it_alone(panel: BoardPanel, trace
     assert marked.copy(own) != plain.copy(own)
 
 
-def test_used_tiles_show_what_the_sums_make_of_them(panel: BoardPanel) -> None:
+def test_used_tiles_show_what_the_sums_make_of_them(panel):
     trace = simulate(SCENARIOS / "flash2.toml")
     visit = len(trace.program) - 1
     last = trace.snapshot(visit, len(trace.program.ops(visit)) - 2)  # the last op ends it bright
@@ -281,7 +277,6 @@ def test_used_tiles_show_what_the_sums_make_of_them(panel: BoardPanel) -> None:
     divided = panel.grab().toImage()
     lay, theme = panel.board_layout(), panel.style_now.theme
     for cell in (Cell("S", 0, 0), Cell("S", 12, 12)):
-        assert last.head is not None
         weight = float(np.exp(last.head.s[cell.row, cell.col] - last.head.m[cell.row]))
         weight /= float(last.head.l[cell.row])
         words = colour_map(theme, "P")

@@ -19,7 +19,7 @@ from ui.board.corner import board_picture
 from ui.board.layout import BoardLayout, Viewport
 from ui.look.draw import text_width
 from ui.look.pieces import key_piece, place_of, query_piece
-from ui.look.theme import CONTRAST, DARK, LIGHT, Style, Theme
+from ui.look.theme import CONTRAST, DARK, LIGHT, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
 Pixels = NDArray[np.int16]
@@ -55,9 +55,7 @@ def is_colour(pixels: Pixels, colour: NDArray[np.uint8]) -> NDArray[np.bool_]:
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(("size", "theme"), [*zip(SIZES, (DARK, LIGHT, CONTRAST), strict=True)])
 @pytest.mark.parametrize("side", [3, 7], ids=["numbers in cells", "cells lower than letters"])
-def test_each_label_is_the_piece_of_its_row_and_key(
-    theme: Theme, size: tuple[int, int], side: int, tmp_path: Path
-) -> None:
+def test_each_label_is_the_piece_of_its_row_and_key(theme, size, side, tmp_path):
     trace = opened(picture_file(tmp_path / "a.safetensors", side, 32), 16)
     pixels, lay = painted(trace.snapshot(0), Style(theme, SIZES[size]), size)
     assert lay.tokens
@@ -80,7 +78,7 @@ def test_each_label_is_the_piece_of_its_row_and_key(
     assert not any(is_colour(first, each).all() for each in known)
 
 
-def test_a_tile_is_seen_in_the_picture(tmp_path: Path) -> None:
+def test_a_tile_is_seen_in_the_picture(tmp_path):
     trace = opened(picture_file(tmp_path / "a.safetensors", 7, 32), 8)
     program, w = trace.program, trace.workload
     visit = next(
@@ -114,9 +112,7 @@ def test_a_tile_is_seen_in_the_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [*SIZES][::2], ids=str)
 @pytest.mark.parametrize("side", [3, 14, 24])
 @pytest.mark.parametrize("heads", ["alone", "shared"])
-def test_the_picture_lies_in_room_that_nothing_else_has(
-    size: tuple[int, int], side: int, heads: str, tmp_path: Path
-) -> None:
+def test_the_picture_lies_in_room_that_nothing_else_has(size, side, heads, tmp_path):
     tensors = tensors_of(side)
     if heads == "shared":
         tensors |= {name: tensors[name][:1].copy() for name in "kv"}
@@ -128,7 +124,6 @@ def test_the_picture_lies_in_room_that_nothing_else_has(
         place = board_picture(now, style, lay)
         if place is None and heads == "shared" and room != size:
             continue  # the words about shared heads have its room
-        assert place is not None
         assert lay.rect.contains(place)
         taken = [*lay.boxes.values(), lay.row_margin, lay.key_margin, lay.header, lay.caption]
         assert not any(place.intersects(box) for box in taken)

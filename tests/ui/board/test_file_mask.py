@@ -65,6 +65,7 @@ def test_a_row_that_sees_nothing_has_no_output(window):
     assert not window.session.trace.output[:, 9].any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["window", "BigBird"])
 def test_another_mask_takes_its_place_in_a_copy_of_the_input(window, qapp, tmp_path, name):
     window.desk.take("inspector")

@@ -26,7 +26,7 @@ from ui.board.scores import shown_current
 from ui.board.words import caption_phrases
 from ui.look.heat import colour_map
 from ui.look.names import op_label, short_op_label
-from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.look.theme import DARK, THEMES, Style
 from ui.panels.formula.lines import explanation_text, formula_lines
 from ui.panels.memory.model import memory_model
 
@@ -34,11 +34,6 @@ pytestmark = pytest.mark.usefixtures("qapp")
 RECT = QRectF(0, 0, 900, 640)
 STYLE = Style(DARK)
 PAIRS = (("Q", "dQ"), ("K", "dK"), ("V", "dV"), ("O", "dO"))
-
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +65,7 @@ def filled(image: QImage, box: QRectF) -> float:
     return sum(image.pixel(x, y) != empty for x, y in places) / len(places)
 
 
-def test_gradients_of_keys_fill_column_block_by_column_block(demo: Trace) -> None:
+def test_gradients_of_keys_fill_column_block_by_column_block(demo):
     w, seen = demo.workload, []
     for j in range(w.grid.Tc):
         image, lay = picture(demo, tile(demo, 1, w.grid.Tr - 1, j))
@@ -85,7 +80,7 @@ def test_gradients_of_keys_fill_column_block_by_column_block(demo: Trace) -> Non
     assert seen == sorted(seen)
 
 
-def test_gradients_of_rows_are_zero_first_and_done_last(demo: Trace) -> None:
+def test_gradients_of_rows_are_zero_first_and_done_last(demo):
     """Before anything is cleared there is none; every box is filled at the end."""
     before, lay = picture(demo, 0, 0)
     for name in ("dQ", "dK", "dV", "D"):
@@ -102,7 +97,7 @@ def test_gradients_of_rows_are_zero_first_and_done_last(demo: Trace) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
-def test_a_gradient_has_the_colours_of_what_it_is_of(theme: object) -> None:
+def test_a_gradient_has_the_colours_of_what_it_is_of(theme):
     assert isinstance(theme, type(DARK))
     for name, gradient in PAIRS:
         assert theme.tensor(gradient) == theme.tensor(name)
@@ -112,7 +107,7 @@ def test_a_gradient_has_the_colours_of_what_it_is_of(theme: object) -> None:
     assert theme.tensor("dQ_acc") == theme.tensor("Q")
 
 
-def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo: Trace) -> None:
+def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo):
     """Of both signs alike, so that nothing is the middle of the map."""
     visit, names = tile(demo, 0, 2, 1), list[str]()
     for op in range(len(demo.program.ops(visit))):
@@ -121,7 +116,6 @@ def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo: Trace) -> None:
         if found is None:
             assert shown is None
             continue
-        assert shown is not None
         np.testing.assert_array_equal(shown.values, found[1])  # nothing is hidden in this tile
         if found[0].startswith("d"):
             low, high = middle_at(now).value_range(now, found[0])
@@ -130,7 +124,7 @@ def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo: Trace) -> None:
     assert list(dict.fromkeys(names)) == ["S", "P", "dP", "dS"]
 
 
-def test_the_pointer_finds_gradients_and_reads_them(demo: Trace) -> None:
+def test_the_pointer_finds_gradients_and_reads_them(demo):
     visit = tile(demo, 0, 2, 1)
     now, lay = demo.snapshot(visit), board_layout(demo.workload, STYLE, RECT)
     for name, cell in (("dQ", Cell("dQ", 9, 3)), ("dK", Cell("dK", 5, 2)), ("D", Cell("D", 9, 0))):
@@ -143,9 +137,7 @@ def test_the_pointer_finds_gradients_and_reads_them(demo: Trace) -> None:
     assert locate(lay, lay.place(Cell("dS", 9, 5)).center() + QPointF(1, 1)) == Cell("S", 9, 5)
 
 
-def test_a_tile_that_is_computed_again_flashes(
-    demo: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tile_that_is_computed_again_flashes(demo, monkeypatch):
     """More at first than later, and said in words; the forward pass itself has no second visit."""
 
     def lightness(trace: Trace, visit: int, op: int, share: float) -> float:
@@ -175,7 +167,7 @@ def test_a_tile_that_is_computed_again_flashes(
 
 
 @pytest.mark.parametrize("name", ["dV", "dK", "dQ_acc", "dP", "D"])
-def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
+def test_sums_grow_term_by_term(demo, name):
     """Half way, the board has the sum of half of the terms, and at the end what is recorded."""
     visit = 1 if name == "D" else tile(demo, 0, 2, 1)
     op = next(n for n, op in enumerate(demo.program.ops(visit)) if name in op.makes)
@@ -194,7 +186,7 @@ def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
         np.testing.assert_allclose(found, half.reshape(found.shape), rtol=1e-6)
 
 
-def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board() -> None:
+def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board():
     """As m and l of rows that are done do: D of naive's backward pass never goes to HBM."""
     trace = simulate(SCENARIOS / "naive-backward.toml")
     w, head, done = trace.workload, 1, set[int]()
@@ -204,7 +196,6 @@ def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board() -> None:
             continue
         if now.made("D"):
             done.add(now.visit.i)
-        assert now.head is not None
         dots = (now.inputs["dO"].astype(np.float64) * now.head.o).sum(axis=1)
         found = now.head.results["D"][:, 0]
         image, lay = picture(trace, index)
@@ -248,7 +239,7 @@ def names_in(trace: Trace, head: int) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["flash2-backward", "naive-backward"])
-def test_a_sum_that_hbm_never_has_is_called_as_what_it_becomes(name: str) -> None:
+def test_a_sum_that_hbm_never_has_is_called_as_what_it_becomes(name):
     trace = simulate(SCENARIOS / f"{name}.toml")
     places = {place for place, words in names_in(trace, 1) if re.search("dQ_(acc|.mathrm)", words)}
     in_hbm = "dQ_acc" in trace.program.tensors

@@ -56,7 +56,6 @@ def test_clocks_lie_beside_their_rows_and_below_their_keys(name: str, size) -> N
     trace = run(name)
     for op, keys in ((0, False), (1, False), (2, True)):
         turning = trace.snapshot(0, op).turned_now
-        assert turning is not None
         for view in (Viewport(), Viewport(3.0, 2.0, 1.0)):
             lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, *size), view)
             places, box = hand_places(turning, Style(DARK), lay), lay.boxes["S"]

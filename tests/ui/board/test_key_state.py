@@ -48,7 +48,6 @@ def test_it_lies_in_the_place_of_tiles_that_are_never_formed(number: int) -> Non
             assert "m" not in lay.boxes
             assert "m" not in lay.labels
             places = state_places(now, Style(DARK), lay)
-            assert places is not None
             assert lay.boxes["S"].contains(places.card)
             for part in (places.state, places.added, places.title, *places.names):
                 assert part.isNull() or places.card.contains(part)
@@ -96,6 +95,5 @@ def test_the_state_changes_its_picture_when_it_is_updated(theme: str) -> None:
     )
     lay = board_layout(trace.workload, style, rect)
     places = state_places(trace.snapshot(1), style, lay)
-    assert places is not None
     card = places.state.toRect()
     assert before.copy(card) != after.copy(card)

@@ -52,8 +52,6 @@ def drag(window: MainWindow, *places: QPoint) -> None:
 
 def painted(window: MainWindow) -> np.ndarray:
     mask = window.session.painting.mask
-    assert mask is not None
-    assert mask.blocks is not None
     return mask.blocks.table
 
 
@@ -64,23 +62,22 @@ def without(*blocks: tuple[int, int]) -> np.ndarray:
     return out
 
 
-def test_a_drag_hides_all_tiles_on_its_way_and_the_next_shows_them(window: MainWindow) -> None:
+def test_a_drag_hides_all_tiles_on_its_way_and_the_next_shows_them(window):
     drag(window, at(window, 3, 0), at(window, 3, 2))
     np.testing.assert_array_equal(painted(window), without((3, 0), (3, 1), (3, 2)))
     drag(window, at(window, 3, 1))
     np.testing.assert_array_equal(painted(window), without((3, 0), (3, 2)))
-    assert window.session.trace is not None
     assert window.session.trace.workload.mask.blocks is None  # it is not used yet
 
 
-def test_a_drag_that_leaves_the_scores_paints_the_nearest_tile(window: MainWindow) -> None:
+def test_a_drag_that_leaves_the_scores_paints_the_nearest_tile(window):
     lay = window.board.board_layout()
     below = QPoint(at(window, 0, 1).x(), round(lay.boxes["V"].bottom()))
     drag(window, at(window, 1, 1), below)
     np.testing.assert_array_equal(painted(window), without((1, 1), (2, 1), (3, 1)))
 
 
-def test_what_the_run_hides_anyway_and_the_last_block_stay(window: MainWindow) -> None:
+def test_what_the_run_hides_anyway_and_the_last_block_stay(window):
     drag(window, at(window, 0, 3))
     assert window.session.painting.mask is None
     for row in range(4):
@@ -88,7 +85,7 @@ def test_what_the_run_hides_anyway_and_the_last_block_stay(window: MainWindow) -
     assert painted(window).sum() == 1
 
 
-def test_strokes_are_steps_of_undo(window: MainWindow) -> None:
+def test_strokes_are_steps_of_undo(window):
     drag(window, at(window, 3, 0))
     drag(window, at(window, 2, 1), at(window, 2, 0))
     undo, redo = window.actions_by_name["undo"], window.actions_by_name["redo"]
@@ -103,11 +100,9 @@ def test_strokes_are_steps_of_undo(window: MainWindow) -> None:
     assert not window.session.undo_stack.moving
 
 
-def test_strokes_and_runs_are_undone_in_their_order(window: MainWindow) -> None:
-    session = window.session
+def test_strokes_and_runs_are_undone_in_their_order(window, session):
     drag(window, at(window, 3, 0))
     before = session.scenario
-    assert before is not None
     other = before.model_copy(update={"title": "Another title"})
     session.propose(other, "title")
     settle(window)
@@ -124,16 +119,13 @@ def test_strokes_and_runs_are_undone_in_their_order(window: MainWindow) -> None:
     np.testing.assert_array_equal(painted(window), without((3, 0), (3, 1)))
 
 
-def test_the_mask_is_used_saved_and_undone(window: MainWindow, tmp_path) -> None:
-    session = window.session
+def test_the_mask_is_used_saved_and_undone(window, session, tmp_path):
     before = session.scenario
     drag(window, at(window, 3, 0), at(window, 3, 1))
     choosing(window.mask_brush.use_button.click, tmp_path / "mine.safetensors")
     settle(window)
-    assert session.trace is not None
     mask = session.trace.workload.mask
     assert mask.causal
-    assert mask.blocks is not None
     np.testing.assert_array_equal(mask.blocks.table, without((3, 0), (3, 1)))
     assert window.mask_brush.isHidden()  # the run has it now
     session.save(tmp_path / "mine.toml")
@@ -146,8 +138,8 @@ def test_the_mask_is_used_saved_and_undone(window: MainWindow, tmp_path) -> None
     np.testing.assert_array_equal(painted(window), without((3, 0), (3, 1), (3, 2)))
 
 
-def test_a_drag_while_the_run_plays(window: MainWindow) -> None:
-    session, brush = window.session, window.mask_brush
+def test_a_drag_while_the_run_plays(window, session):
+    brush = window.mask_brush
     window.board.zoom_in()
     window.board.zoom_in()
     settle(window)
@@ -166,7 +158,7 @@ def test_a_drag_while_the_run_plays(window: MainWindow) -> None:
     np.testing.assert_array_equal(painted(window), without((1, 0), (2, 0)))
 
 
-def test_zoomed_it_paints_what_is_under_the_pointer(window: MainWindow) -> None:
+def test_zoomed_it_paints_what_is_under_the_pointer(window):
     window.session.last()
     for _ in range(4):
         window.board.zoom_in()
@@ -179,8 +171,9 @@ def test_zoomed_it_paints_what_is_under_the_pointer(window: MainWindow) -> None:
     np.testing.assert_array_equal(painted(window), without((3, 2)))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("leave", ["esc", "done", "key"])
-def test_the_brush_shows_itself_and_is_put_away(window: MainWindow, leave: str) -> None:
+def test_the_brush_shows_itself_and_is_put_away(window, leave):
     brush = window.mask_brush
     mouse(brush, QEvent.Type.MouseMove, at(window, 2, 1), Qt.MouseButton.NoButton)
     assert brush.cursor().shape() == Qt.CursorShape.CrossCursor
@@ -193,11 +186,10 @@ def test_the_brush_shows_itself_and_is_put_away(window: MainWindow, leave: str) 
         QTest.keyClick(window, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
     assert brush.isHidden()
     assert not window.actions_by_name["paint_mask"].isChecked()
-    assert window.session.view is not None
     assert window.session.view.cell is None  # Escape has done this alone
 
 
-def test_beside_the_scores_the_board_is_as_ever(window: MainWindow) -> None:
+def test_beside_the_scores_the_board_is_as_ever(window):
     lay = window.board.board_layout()
     q = QPointF(lay.boxes["Q"].center().x(), lay.row_y(40.5)).toPoint()
     chosen: list[int] = []
@@ -209,7 +201,7 @@ def test_beside_the_scores_the_board_is_as_ever(window: MainWindow) -> None:
     assert window.session.painting.mask is None
 
 
-def test_enter_paints_the_block_of_the_selected_cell(window: MainWindow) -> None:
+def test_enter_paints_the_block_of_the_selected_cell(window):
     window.session.select(Cell("S", 50, 20))
     settle(window)
     QTest.keyClick(window.mask_brush, Qt.Key.Key_Return)
@@ -217,10 +209,8 @@ def test_enter_paints_the_block_of_the_selected_cell(window: MainWindow) -> None
 
 
 @pytest.mark.parametrize("way", ["press", "Enter"])
-def test_nothing_is_painted_while_the_board_shows_the_run_before(
-    window: MainWindow, way: str
-) -> None:
-    session, last = window.session, at(window, 3, 1)
+def test_nothing_is_painted_while_the_board_shows_the_run_before(window, session, way):
+    last = at(window, 3, 1)
     session.select(Cell("S", 50, 20))
     settle(window)
     seen: list[bool] = []
@@ -241,9 +231,7 @@ def test_nothing_is_painted_while_the_board_shows_the_run_before(
     assert session.painting.mask is None
 
 
-def test_a_run_that_can_have_no_blocks_says_so_in_one_line(
-    open_window: Callable[..., MainWindow],
-) -> None:
+def test_a_run_that_can_have_no_blocks_says_so_in_one_line(open_window):
     window = open_window("linear", (1280, 720))
     window.actions_by_name["paint_mask"].trigger()
     assert window.messages.text() == (
@@ -253,16 +241,14 @@ def test_a_run_that_can_have_no_blocks_says_so_in_one_line(
     assert not window.actions_by_name["paint_mask"].isChecked()
 
 
-def test_another_run_that_can_have_no_blocks_puts_the_brush_away(window: MainWindow) -> None:
+def test_another_run_that_can_have_no_blocks_puts_the_brush_away(window):
     window.session.open(SCENARIOS / "batch.toml")
     settle(window)
     assert "batch.lengths" in window.messages.text()
     assert window.mask_brush.isHidden()
 
 
-def test_no_file_is_asked_for_where_it_could_not_be_used(
-    open_window: Callable[..., MainWindow], tmp_path
-) -> None:
+def test_no_file_is_asked_for_where_it_could_not_be_used(open_window, tmp_path):
     window = open_window("batch", (1280, 720))
     window.desk.take("inspector")
     window.docks.open("masks")
@@ -274,7 +260,7 @@ def test_no_file_is_asked_for_where_it_could_not_be_used(
     assert "batch.lengths" in window.messages.text()
 
 
-def test_a_talk_goes_on_when_the_brush_is_put_away(window: MainWindow) -> None:
+def test_a_talk_goes_on_when_the_brush_is_put_away(window):
     window.present(True)
     QApplication.processEvents()
     assert window.session.painting.on
@@ -287,13 +273,13 @@ def test_a_talk_goes_on_when_the_brush_is_put_away(window: MainWindow) -> None:
     window.present(False)
 
 
-def test_a_lesson_puts_the_brush_away(window: MainWindow) -> None:
+def test_a_lesson_puts_the_brush_away(window):
     window.lessons.open(LESSONS / "21-sparse-masks.md")
     settle(window)
     assert window.mask_brush.isHidden()
 
 
-def test_the_panel_and_the_board_paint_one_mask(window: MainWindow) -> None:
+def test_the_panel_and_the_board_paint_one_mask(window):
     window.desk.take("inspector")
     settle(window)
     window.docks["masks"].raise_()
@@ -314,7 +300,7 @@ def test_the_panel_and_the_board_paint_one_mask(window: MainWindow) -> None:
     assert PAINTED not in [each.pattern.name for each in panel.state.rows]
 
 
-def test_the_board_comes_where_a_layout_has_none(window: MainWindow) -> None:
+def test_the_board_comes_where_a_layout_has_none(window):
     window.session.painting.switch(False)
     window.desk.take("compare")
     settle(window)

@@ -77,26 +77,26 @@ def assert_as_if_painted(trace: Trace, style: Style, view: Viewport, *seen: Mark
 
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_each_frame_is_as_if_it_were_painted_whole(algorithm: str) -> None:
+def test_each_frame_is_as_if_it_were_painted_whole(algorithm):
     trace = simulate(load_scenario(SCENARIOS / f"{algorithm}.toml"))
     marks = Marks(row=9, hover=Cell("S", 9, 3), selected=Cell("O", 9, 1))
     assert_as_if_painted(trace, Style(DARK), Viewport(), marks, Marks())
 
 
 @pytest.mark.parametrize("view", [Viewport(), Viewport(24.0, 100.0, 120.0)], ids=["whole", "near"])
-def test_so_is_that_of_a_large_problem(view: Viewport) -> None:
+def test_so_is_that_of_a_large_problem(view):
     trace = simulate(parse_scenario(LARGE))
     assert_as_if_painted(trace, Style(LIGHT), view, Marks(row=131))
 
 
-def test_so_is_that_of_a_run_with_a_fault() -> None:
+def test_so_is_that_of_a_run_with_a_fault():
     scenario = with_values(
         load_scenario(SCENARIOS / "flash2.toml"), {"faults": {"forget_alpha": True}}
     )
     assert_as_if_painted(simulate(scenario), Style(DARK), Viewport(), Marks(row=9))
 
 
-def test_what_a_lesson_points_at_is_seen_while_it_moves() -> None:
+def test_what_a_lesson_points_at_is_seen_while_it_moves():
     trace = simulate(load_scenario(SCENARIOS / "flash2.toml"))
     points = Marks(row=9, points=(Pointer(tile=(1, 0)), Pointer(row=9)))
     assert_as_if_painted(trace, Style(DARK), Viewport(), points, Marks(row=9))
@@ -112,9 +112,7 @@ def test_what_a_lesson_points_at_is_seen_while_it_moves() -> None:
         ("linear", {}, "each key adds φ(k)ᵀ [v, 1] to the state: 2 of 4"),
     ],
 )
-def test_an_op_without_a_gesture_of_its_own_says_what_it_does(
-    demo: str, tables: dict[str, dict[str, object]], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_op_without_a_gesture_of_its_own_says_what_it_does(demo, tables, said, monkeypatch):
     trace = simulate(with_values(load_scenario(SCENARIOS / f"{demo}.toml"), tables))
     drawn = record_texts(monkeypatch, scene)
     lay = board_layout(trace.workload, Style(DARK), RECT)
@@ -126,7 +124,7 @@ def test_an_op_without_a_gesture_of_its_own_says_what_it_does(
     assert places is None or not any(places.card.intersects(each.ink) for each in drawn)
 
 
-def test_the_score_that_changes_most_is_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_score_that_changes_most_is_the_engines(monkeypatch):
     trace = simulate(
         with_values(load_scenario(SCENARIOS / "causal.toml"), {"scores": {"softcap": 2.0}})
     )
@@ -144,9 +142,7 @@ def test_the_score_that_changes_most_is_the_engines(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("demo", ["flash2", "causal", "naive", "split-kv", "flash2-backward"])
-def test_words_about_an_op_stand_beside_the_matrices(
-    demo: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_about_an_op_stand_beside_the_matrices(demo, monkeypatch):
     trace = simulate(load_scenario(SCENARIOS / f"{demo}.toml"))
     drawn, said = record_texts(monkeypatch, scene), 0
     lay = board_layout(trace.workload, Style(DARK), RECT)

@@ -20,7 +20,9 @@ from ui.board.board import paint_board
 from ui.board.layout import BoardLayout, Viewport, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.point_marks import PointMark, point_marks
-from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.look.theme import DARK, THEMES, Style
+
+pytestmark = pytest.mark.usefixtures("qapp")
 
 TILE = Pointer(tile=(2, 1))
 ROW = Pointer(row=9)
@@ -31,11 +33,6 @@ EDGES = [
     Pointer(cell=Cell("S", 0, 12)), Pointer(cell=Cell("S", 12, 12)), Pointer(cell=Cell("K", 12, 0)),
     Pointer(cell=Cell("V", 12, 31)), Pointer(cell=Cell("O", 12, 31)), Pointer(cell=Cell("Q", 0, 0)),
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
 
 
 @cache
@@ -74,6 +71,7 @@ def pixels(image: QImage) -> np.ndarray:
 # --- where marks stand ------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=14)
 @pytest.mark.parametrize("size", [(420, 320), (760, 560), (1600, 900)], ids=str)
 @pytest.mark.parametrize("pointer", [*KINDS, *EDGES], ids=name_of)
 def test_marks_are_on_the_board_and_not_over_words(pointer, size) -> None:
@@ -133,6 +131,7 @@ def test_what_another_run_lacks_has_no_mark() -> None:
 # --- what is painted --------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
 @pytest.mark.parametrize(
     ("name", "visit", "pointer"),

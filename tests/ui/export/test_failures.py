@@ -41,6 +41,7 @@ def started(target: Path) -> subprocess.Popen[str]:
     raise AssertionError(f"nothing was written: {process.communicate()}")
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("ending", [*ENDINGS, "/"])
 def test_cancel_leaves_what_was_there(ending, tmp_path):
     target = f"{tmp_path}/a{ending}"
@@ -217,7 +218,7 @@ def small_disk(folder: Path, size: str):
         subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".mp4", ".webp", ".apng", "/", ".svg", ".pdf"])
 def test_a_full_disk_is_a_line_and_leaves_what_was_there(ending, tmp_path):
     moves = ending not in (".png", ".svg", ".pdf")
@@ -254,7 +255,7 @@ def test_a_limit_on_the_length_of_files_is_a_line(tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".mp4", "-%02d.png", "/"])
 def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
     folder = tmp_path / "closed"

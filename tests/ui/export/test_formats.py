@@ -120,6 +120,7 @@ def test_size_and_duration(films):
             assert total == pytest.approx(1200)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.skipif(shutil.which("ffprobe") is None, reason="ffprobe is not here")
 @pytest.mark.parametrize("ending", [".mp4", ".webm", ".gif", ".apng"])
 def test_ffprobe_counts_the_same(films, ending):
@@ -147,7 +148,7 @@ def test_delays_of_whole_milliseconds_and_hundredths_add_up(tmp_path):
         assert max(durations) - min(durations) <= slack
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", FILMS)
 def test_pictures_that_rest_are_frames_all_the_same(ending, tmp_path):
     wanted = options(tmp_path / f"a{ending}", visits=(3, 4), length=None, pace=2.0)
@@ -176,6 +177,7 @@ def test_a_film_in_which_nothing_moves_lasts_as_long_as_any(ending, tmp_path):
     assert lasts == pytest.approx(1200)
 
 
+@pytest.mark.long
 def test_equal_keys_are_equal_pictures(qapp):
     source = prepared(options("a.mp4", visits=(3, 5), length=None, pace=0.4)).source
     seen = {}
@@ -185,7 +187,7 @@ def test_equal_keys_are_equal_pictures(qapp):
     assert len(set(seen.values())) > 8
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [*FILMS, ".png", ".svg"])
 def test_two_exports_are_the_same(ending, tmp_path):
     target, files = tmp_path / f"a{ending}", []
@@ -265,6 +267,7 @@ def test_patches_laid_over_one_another_are_the_pictures(width, height, opaque, c
 # --- transparent -----------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".webp", ".apng", ".png"])
 @pytest.mark.parametrize("scene", ["scene", "board"])
 def test_a_transparent_export_lies_on_any_ground(ending, scene, tmp_path):
@@ -279,6 +282,7 @@ def test_a_transparent_export_lies_on_any_ground(ending, scene, tmp_path):
         assert exact[2, 2, 3] == 0
 
 
+@pytest.mark.long
 def test_vectors_are_transparent_when_asked(tmp_path, qapp):
     for transparent in (False, True):
         make(still(tmp_path / "a.svg", transparent=transparent))
@@ -289,7 +293,7 @@ def test_vectors_are_transparent_when_asked(tmp_path, qapp):
 # --- drawings --------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["causal", "window-sinks", "real-scale"])
 def test_an_svg_looks_like_the_png(name, tmp_path, qapp):
     trace, size = simulate(SCENARIOS / f"{name}.toml"), (960, 640)
@@ -369,6 +373,7 @@ def test_the_command_says_frames_and_seconds(tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.long
 def test_a_fault_is_named_in_every_scene(tmp_path):
     faulty = tmp_path / "faulty.toml"
     faulty.write_text(DEMO.read_text() + "\n[faults]\nforget_alpha = true\n")

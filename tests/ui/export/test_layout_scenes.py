@@ -104,6 +104,7 @@ def test_themes(theme, trace, tmp_path):
     assert corner.mean() > 200 if theme == "light" else corner.mean() < 60
 
 
+@pytest.mark.long
 def test_an_svg_of_a_layout_has_outlines_with_their_words(trace, tmp_path):
     make(still(tmp_path / "a.svg", scene="steps"), trace)
     text = (tmp_path / "a.svg").read_text()
@@ -118,6 +119,7 @@ def test_a_pdf_of_a_layout_has_letters(trace, tmp_path):
     assert (float(page.mediabox.width), float(page.mediabox.height)) == (480, 270)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("size", "window", "scale"),
     [
@@ -172,8 +174,7 @@ def test_this_layout_is_the_picture_of_the_command(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_a_scenario_that_is_not_saved_goes_along(window, qtbot, tmp_path):
-    session = window.session
+def test_a_scenario_that_is_not_saved_goes_along(window, session, qtbot, tmp_path):
     changed = with_values(session.scenario, {"mask": {"causal": False}, "hardware": {}})
     session.propose(changed, "no mask")
     session.settle()
@@ -240,6 +241,7 @@ def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     dialog.close()
 
 
+@pytest.mark.long
 def test_a_handout_is_light_and_has_the_lesson_s_name_unless_the_user_says_otherwise(
     taught, tmp_path
 ):
@@ -272,6 +274,7 @@ def test_a_handout_is_light_and_has_the_lesson_s_name_unless_the_user_says_other
     dialog.close()
 
 
+@pytest.mark.long
 def test_answers_and_notes_are_chosen_for_handouts_alone(taught, tmp_path):
     dialog = opened(taught, tmp_path / "a.pdf")
     fields = dialog.answers_box, dialog.per_page_box, dialog.notes_box
@@ -338,7 +341,7 @@ def test_progress_and_cancel_of_a_process(taught, qtbot, tmp_path):
     dialog.close()
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".webp", "/", "-%02d.png"])
 def test_a_process_that_is_ended_leaves_nothing(ending, tmp_path):
     wanted = ExportOptions(f"{tmp_path}/a{ending}", size=SMALL, scene="steps", length=600.0)

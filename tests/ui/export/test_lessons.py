@@ -247,6 +247,7 @@ def test_steps_walk_play_and_rest():
     assert same != set(range(1, 8))
 
 
+@pytest.mark.long
 @given(
     fps=st.integers(1, 60), length=st.none() | st.floats(0.1, 200), start=st.integers(0, 7),
     more=st.integers(0, 7),
@@ -306,7 +307,7 @@ def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
     assert len(pypdf.PdfReader(tmp_path / "b.pdf").pages) == 2
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "question", "answer"),
     [({}, 1, 3), ({"answers": "none"}, 1, None), ({"answers": "beside"}, 1, 1), (PAPER, 0, 2)],
@@ -467,6 +468,7 @@ def test_what_cannot_be_is_a_line(arguments, words, tmp_path, capsys):
 # --- when something goes wrong ---------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".mp4", ".pdf", "/"])
 def test_cancel_leaves_what_was_there(ending, lesson, tmp_path):
     target = f"{tmp_path}/a{ending}"

@@ -33,7 +33,7 @@ def odd(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending in READS])
 def test_the_scenario_comes_back(ending, odd, tmp_path):
     target = tmp_path / f"an export{ending}"
@@ -70,6 +70,7 @@ def controlled(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".svg", ".pdf", ".webp", ".gif", ".mp4", ".png"])
 def test_codes_of_control_leave_a_file_well_formed_and_the_title_comes_back(
     ending, controlled, tmp_path
@@ -139,6 +140,7 @@ def test_an_input_path_is_found_from_the_export(tmp_path):
     assert len(simulate(found)) > 0
 
 
+@pytest.mark.sweep(keep=15)
 @pytest.mark.parametrize("ending", READS)
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\4\0\0\0WEBP",
                                      b"%PDF-1.4\n", b"<svg><metadata>x</metadata></svg>",

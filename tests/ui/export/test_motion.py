@@ -81,8 +81,8 @@ def new_motions(motions: list[Motion]) -> list[Motion]:
     return [each for each in motions if first_users()[type(each.after.op)] == name]
 
 
-@pytest.mark.sweep(keep=1)
-def test_at_least_twenty_frames_differ_where_something_changes(new_motions: list[Motion]) -> None:
+@pytest.mark.long
+def test_at_least_twenty_frames_differ_where_something_changes(new_motions):
     style = scene_style(THEMES["dark"], RECT.size())
     for each in new_motions:
         motion = Motion(each.before, each.after)  # what is kept of it goes with it
@@ -95,10 +95,8 @@ def test_at_least_twenty_frames_differ_where_something_changes(new_motions: list
         assert len(kinds) == 20, (motion.after.op.name, len(kinds))
 
 
-@pytest.mark.sweep(keep=2)
-def test_it_begins_with_the_state_before_and_ends_with_the_state_after(
-    motions: list[Motion],
-) -> None:
+@pytest.mark.long
+def test_it_begins_with_the_state_before_and_ends_with_the_state_after(motions):
     style = scene_style(THEMES["light"], RECT.size())
     for motion in motions:
         for share, now in ((0.0, motion.before), (1.0, motion.after)):
@@ -111,7 +109,7 @@ def test_it_begins_with_the_state_before_and_ends_with_the_state_after(
 
 
 @pytest.mark.sweep(keep=1)
-def test_equal_shares_are_equal_frames_in_any_order(new_motions: list[Motion]) -> None:
+def test_equal_shares_are_equal_frames_in_any_order(new_motions):
     style = scene_style(THEMES["contrast"], RECT.size())
     for each in new_motions:
         motion = Motion(each.before, each.after)
@@ -120,7 +118,7 @@ def test_equal_shares_are_equal_frames_in_any_order(new_motions: list[Motion]) -
             assert frame(motion, share, style) == frame(fresh, share, style)
 
 
-def test_tiles_that_fly_stay_in_the_picture_and_are_seen(motions: list[Motion]) -> None:
+def test_tiles_that_fly_stay_in_the_picture_and_are_seen(motions):
     style = scene_style(THEMES["dark"], RECT.size())
     board = scene_places(style, RECT).board
     seen = 0

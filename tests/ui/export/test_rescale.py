@@ -90,7 +90,7 @@ def board(motion: Motion, share: float, lay: BoardLayout, row: int) -> QImage:
 # --- in time -----------------------------------------------------------------------------------
 
 
-def test_the_parts_of_a_rescale_follow_one_another_in_three_seconds() -> None:
+def test_the_parts_of_a_rescale_follow_one_another_in_three_seconds():
     def at(ms: float) -> Rescaling:
         return rescaling((ms + 250) / (1000 * SECONDS_PER_RESCALE * MOVING))
 
@@ -111,9 +111,7 @@ def test_the_parts_of_a_rescale_follow_one_another_in_three_seconds() -> None:
     ("speed", "lasts", "first", "last"),
     [(1, 3.9, -250, None), (4, 3.9, -250, None), (5, 1.4, 900, 2300), (10, 1.4, 900, 2300)],
 )
-def test_of_a_fast_rescale_the_press_alone_is_played(
-    speed: float, lasts: float, first: float, last: float | None
-) -> None:
+def test_of_a_fast_rescale_the_press_alone_is_played(speed, lasts, first, last):
     now = rescale(demo("flash2"), 13).after
     assert rescale_seconds(now, speed) == lasts
     ends = (played(share, lasts / speed) for share in (0.0, 0.999999))
@@ -124,7 +122,7 @@ def test_of_a_fast_rescale_the_press_alone_is_played(
     assert played(0.0, SECONDS_OF_NOTHING / 20) == 1
 
 
-def test_without_motion_two_states_are_shown_and_then_the_end() -> None:
+def test_without_motion_two_states_are_shown_and_then_the_end():
     def ms(share: float) -> float:
         return 1000 * SECONDS_PER_RESCALE * in_two_states(share) - 250
 
@@ -132,7 +130,7 @@ def test_without_motion_two_states_are_shown_and_then_the_end() -> None:
     assert in_two_states(1.0) == 1
 
 
-def test_the_camera_is_at_the_row_and_comes_back() -> None:
+def test_the_camera_is_at_the_row_and_comes_back():
     motion, view = rescale(demo("flash2"), 13), Viewport(3.0, 8.0, 0.0)
     assert at_row(motion, 0.0, view, 8) == at_row(motion, 1.0, view, 8) == view
     seen = at_row(motion, 0.5, view, 8)
@@ -146,7 +144,7 @@ def test_the_camera_is_at_the_row_and_comes_back() -> None:
     assert way[0] > way[-1]
 
 
-def test_the_row_of_least_alpha_is_shown_unless_one_is_chosen_that_shrinks() -> None:
+def test_the_row_of_least_alpha_is_shown_unless_one_is_chosen_that_shrinks():
     now = rescale(demo("flash2"), 13).after
     alpha, rows = now.tile.alpha, now.visit.rows
     least = rows.start + int(np.argmin(alpha))
@@ -155,7 +153,7 @@ def test_the_row_of_least_alpha_is_shown_unless_one_is_chosen_that_shrinks() -> 
         assert row_at_hand(now, rows.start + r) == (rows.start + r if factor < 1 else least)
 
 
-def test_sixty_frames_of_the_three_seconds_differ() -> None:
+def test_sixty_frames_of_the_three_seconds_differ():
     motion, row = rescale(demo("flash2"), 13), 8
     report, lay = row_report(motion.after, row), board_layout(demo("flash2").workload, STYLE, RECT)
     rect, seen = QRectF(0, 0, 560, 480), set[bytes]()
@@ -169,14 +167,13 @@ def test_sixty_frames_of_the_three_seconds_differ() -> None:
     assert len(seen) >= 60
 
 
-def test_the_sum_shrinks_by_alpha_and_then_the_new_weights_are_added() -> None:
+def test_the_sum_shrinks_by_alpha_and_then_the_new_weights_are_added():
     motion, row = rescale(demo("flash2"), 13), 8
     now, report = motion.after, row_report(motion.after, 8)
     r = row - now.visit.rows.start
     alpha, shares = float(now.tile.alpha[r]), [n / 50 for n in range(1, 50)]
     for share in shares:
         summed = sum_by_now(motion, share, report)
-        assert summed is not None
         moments = rescaling(share)
         old = float(now.tile.l_prev[r]) * alpha**moments.risen
         assert summed.parts[:-1].sum() == pytest.approx(old, rel=1e-4)
@@ -187,7 +184,7 @@ def test_the_sum_shrinks_by_alpha_and_then_the_new_weights_are_added() -> None:
 @pytest.mark.parametrize("latex", [r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
                                    r"\ell \leftarrow \alpha\,\ell + \Sigma P",
                                    r"O \leftarrow \alpha\,O + P V"])  # fmt: skip
-def test_alpha_is_lit_where_it_stands(latex: str) -> None:
+def test_alpha_is_lit_where_it_stands(latex):
     (box,) = alpha_boxes(latex, 40, 100, 200, STYLE)
     before, _, after = latex.partition(r"\alpha")
     assert box.left() == pytest.approx(100 + formula(latex, 40).width - formula(
@@ -199,7 +196,7 @@ def test_alpha_is_lit_where_it_stands(latex: str) -> None:
 # --- cells -------------------------------------------------------------------------------------
 
 
-def test_in_frames_of_lesson_5_earlier_cells_shrink_by_the_alpha_of_the_trace() -> None:
+def test_in_frames_of_lesson_5_earlier_cells_shrink_by_the_alpha_of_the_trace():
     lesson = load_lesson(find_lesson("online-softmax"))
     frames = make_storyboard(lesson, range(5, 6), fps=10)
     step = lesson.steps[5]
@@ -234,7 +231,6 @@ def test_in_frames_of_lesson_5_earlier_cells_shrink_by_the_alpha_of_the_trace() 
             found.append((share, shown(image, place + corner, words)))
     finally:
         source.close()
-    assert after.head is not None
     before = float(np.exp(after.head.s[row, 0] - after.tile.m_prev[row - visit.rows.start]))
     assert found[-1][1] == pytest.approx(alpha * before, abs=0.016)
     between = found[:-1]
@@ -246,7 +242,7 @@ def test_in_frames_of_lesson_5_earlier_cells_shrink_by_the_alpha_of_the_trace() 
 
 
 @pytest.mark.parametrize("name", ["flash1", "flash2", "split-kv", "mla", "paged"])
-def test_cells_of_every_row_shrink_and_stay_so(name: str) -> None:
+def test_cells_of_every_row_shrink_and_stay_so(name):
     """Alpha is that of the trace; the colours are read from the painted board."""
     trace, words, tried = demo(name), colour_map(DARK, "P", dim=True), 0
     lay = board_layout(trace.workload, STYLE, RECT)
@@ -256,7 +252,6 @@ def test_cells_of_every_row_shrink_and_stay_so(name: str) -> None:
             continue
         motion = rescale(trace, visit)
         now = motion.after
-        assert now.head is not None
         for r in np.flatnonzero(now.tile.alpha < 0.9):
             row, keys = now.visit.rows.start + int(r), range(now.visit.cols.start)
             # The row that is explained is not dimmed.
@@ -291,9 +286,7 @@ FIRST: list[tuple[str, Scenario | str, int]] = [
 
 
 @pytest.mark.parametrize(("what", "run", "visit"), FIRST, ids=[each[0] for each in FIRST])
-def test_on_a_first_tile_nothing_moves(
-    what: str, run: Scenario | str, visit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_first_tile_nothing_moves(what, run, visit, monkeypatch):
     trace = demo(run) if isinstance(run, str) else trace_of(run)
     motion, row = rescale(trace, visit), trace.program.visit(visit).rows.start
     lay = board_layout(trace.workload, STYLE, RECT)
@@ -305,7 +298,7 @@ def test_on_a_first_tile_nothing_moves(
     assert not factors
 
 
-def test_where_alpha_is_1_in_every_row_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_alpha_is_1_in_every_row_nothing_moves(monkeypatch):
     trace = demo("flash2")
     still = [
         visit for visit in range(len(trace.program))
@@ -321,7 +314,7 @@ def test_where_alpha_is_1_in_every_row_nothing_moves(monkeypatch: pytest.MonkeyP
     assert not factors
 
 
-def test_the_factor_that_is_written_is_that_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_factor_that_is_written_is_that_of_the_trace(monkeypatch):
     motion = rescale(demo("flash2"), 13)
     lay = board_layout(motion.after.program.workload, STYLE, RECT)
     drawn = record_texts(monkeypatch, gestures)
@@ -348,7 +341,7 @@ def test_the_factor_that_is_written_is_that_of_the_trace(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("run", "visit"), [("flash2", 13), (scenario("flash2", nq=1, nk=8, cols=2, seed=3), 1)]
 )
-def test_o_shrinks_by_alpha_and_stays_so(run: Scenario | str, visit: int) -> None:
+def test_o_shrinks_by_alpha_and_stays_so(run, visit):
     trace = demo(run) if isinstance(run, str) else trace_of(run)
     motion, r = rescale(trace, visit), 0
     assert motion.after.tile.alpha[r] < 0.9
@@ -364,7 +357,7 @@ def test_o_shrinks_by_alpha_and_stays_so(run: Scenario | str, visit: int) -> Non
 
 
 @pytest.mark.parametrize("name", ["flash2", "flash1"])
-def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
+def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name):
     trace, visit = demo(name), {"flash2": 13, "flash1": 14}[name]
     motion, row = rescale(trace, visit), 8
     now = motion.after
@@ -397,12 +390,10 @@ def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
     assert heights[0][tall] > heights[1][tall] > heights[2][tall] > heights[3][tall]
 
 
-def test_weights_divided_by_the_sum_so_far_shrink_with_o_as_well() -> None:
+def test_weights_divided_by_the_sum_so_far_shrink_with_o_as_well():
     motion = rescale(demo("flash2"), 13)
     motion = Motion(*(with_weights_so_far(each) for each in (motion.before, motion.after)))
     begin, end = motion.before.so_far, motion.after.so_far
-    assert begin is not None
-    assert end is not None
     rows, keys = slice(8, 12), slice(0, 9)
     assert (end[8, keys] < 0.5 * begin[8, keys]).all()
     half = motion.used_weights(0.6)

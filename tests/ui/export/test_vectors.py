@@ -137,7 +137,7 @@ def handout(request, qapp) -> Iterator[list[Page]]:
     return pages
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 def test_no_panel_of_a_handout_is_painted_outside_its_place(handout):
     for k, page in enumerate(handout):
         assert page.outside.mean() > 0.1  # header and caption

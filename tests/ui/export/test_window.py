@@ -21,6 +21,8 @@ from ui.export.options import ExportOptions
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.transport.painter import position_words
 
+DEMO = "causal"
+
 
 @pytest.fixture
 def dialog(open_window, tmp_path):
@@ -151,8 +153,7 @@ def test_visits_are_counted_as_in_the_window(dialog, qtbot):
     assert "from 1" in dialog.start_box.toolTip()
 
 
-def test_an_ending_that_was_not_typed_is_asked_about(open_window, tmp_path):
-    window = open_window("causal")
+def test_an_ending_that_was_not_typed_is_asked_about(window, tmp_path):
     there = tmp_path / "mine.toml"
     there.write_text("old", encoding="utf-8")
     choosing(window.files.save_as, tmp_path / "mine")
@@ -161,9 +162,8 @@ def test_an_ending_that_was_not_typed_is_asked_about(open_window, tmp_path):
     assert there.read_text(encoding="utf-8") != "old"
 
 
-def test_a_run_that_is_built_while_the_dialog_is_open(open_window, tmp_path):
-    window = open_window("causal")
-    session, scenario = window.session, window.session.scenario
+def test_a_run_that_is_built_while_the_dialog_is_open(window, session, tmp_path):
+    scenario = window.session.scenario
     session.propose(with_values(scenario, {"tiling": {"rows": 64, "cols": 64}}), "large tiles")
     window.files.export()
     dialog = window.findChild(ExportDialog)
@@ -179,8 +179,7 @@ def test_a_run_that_is_built_while_the_dialog_is_open(open_window, tmp_path):
     assert dialog.stop_box.value() == before
 
 
-def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
-    window = open_window("causal")
+def test_closing_the_window_ends_an_export(window, qtbot, tmp_path):
     window.files.export()
     dialog = window.findChild(ExportDialog)
     dialog.target_edit.setText(f"{tmp_path}/a.mp4")
@@ -192,9 +191,9 @@ def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
     wait_until(lambda: not [name for name in names(tmp_path) if "mp4" in name])
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("close", [QDialog.reject, QDialog.close, QDialog.accept])
-def test_closing_the_dialog_ends_an_export(open_window, qtbot, tmp_path, close, hooked):
-    window = open_window("causal")
+def test_closing_the_dialog_ends_an_export(window, qtbot, tmp_path, close, hooked):
     window.files.export()
     dialog = window.findChild(ExportDialog)
     dialog.target_edit.setText(f"{tmp_path}/a.png")
@@ -281,14 +280,16 @@ def test_words_are_not_cut_off(open_window, settings):
     dialog.close()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_the_view_is_exported_as_it_is(ending, open_window, tmp_path):
-    window, target = open_window("causal"), tmp_path / f"a{ending}"
+def test_the_view_is_exported_as_it_is(ending, window, tmp_path):
+    target = tmp_path / f"a{ending}"
     choosing(window.actions_by_name["export_picture"].trigger, target)
     window.session.settle()
     assert target.stat().st_size > 10_000
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("ending", [".mp4", ".gif", ".png", ".pdf"])
 def test_an_export_is_opened_as_a_scenario(ending, open_window, tmp_path):
     window, target = open_window("naive"), tmp_path / f"a{ending}"
@@ -314,8 +315,7 @@ def test_a_window_starts_from_an_export(qapp, settings, tmp_path):
     window.close()
 
 
-def test_a_panel_is_copied_as_png_and_svg(open_window, tmp_path):
-    window = open_window("causal")
+def test_a_panel_is_copied_as_png_and_svg(window, tmp_path):
     menu = next(m for m in window.menus["File"].findChildren(type(window.menus["File"]))
                 if m.title() == "Copy panel")  # fmt: skip
     menu.aboutToShow.emit()
@@ -337,8 +337,7 @@ def test_a_panel_is_copied_as_png_and_svg(open_window, tmp_path):
     assert renderer.defaultSize() == seen.size()
 
 
-def test_what_is_copied_later_stays(open_window):
-    window = open_window("causal")
+def test_what_is_copied_later_stays(window):
     window.files.copy_panel("memory")
     QGuiApplication.clipboard().setText("later")
     window.session.settle()

@@ -34,9 +34,7 @@ def lines(pattern: Qt.BrushStyle, scale: float) -> int:
 
 @pytest.mark.parametrize("scale", [2.0, 3.0])
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
-def test_a_larger_picture_has_as_many_lines_in_a_pattern(
-    qapp: object, pattern: Qt.BrushStyle, scale: float
-) -> None:
+def test_a_larger_picture_has_as_many_lines_in_a_pattern(qapp, pattern, scale):
     usual = lines(pattern, 1.0)
     assert usual > 0
     assert abs(lines(pattern, scale) - usual) <= 2  # the row and the column may each end in one

@@ -20,7 +20,7 @@ from ui.look.heat import (
     prefers_white,
     signed_limit,
 )
-from ui.look.theme import DARK, THEMES, Theme
+from ui.look.theme import DARK, THEMES
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=list(THEMES))
 
@@ -28,9 +28,7 @@ EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=list(THEMES)
 @EVERY_THEME
 @pytest.mark.parametrize("dim", [False, True])
 @pytest.mark.parametrize("name", ["P", "S"])
-def test_more_is_darker_on_light_themes_and_brighter_on_dark_ones(
-    theme: Theme, name: str, dim: bool
-) -> None:
+def test_more_is_darker_on_light_themes_and_brighter_on_dark_ones(theme, name, dim):
     shades = [luminance(QColor(int(word))) for word in colour_map(theme, name, dim=dim)[:256]]
     steps = np.diff(shades) if theme.dark else -np.diff(shades)
     # Whole channels round a step of the dim map to nothing, or a trifle back.
@@ -38,10 +36,11 @@ def test_more_is_darker_on_light_themes_and_brighter_on_dark_ones(
     assert abs(shades[-1] - shades[0]) > 0.07
 
 
+@pytest.mark.sweep(keep=6)
 @EVERY_THEME
 @pytest.mark.parametrize("faded", [False, True])
 @pytest.mark.parametrize("name", ["P", "S", "m", "l"])
-def test_numbers_can_be_read_on_every_shade(theme: Theme, name: str, faded: bool) -> None:
+def test_numbers_can_be_read_on_every_shade(theme, name, faded):
     words = colour_map(theme, name, dim=faded)
     both = inks(words, faded=faded)
     for word, white in zip(words[:NOTHING], prefers_white(words[:NOTHING]), strict=True):
@@ -50,7 +49,7 @@ def test_numbers_can_be_read_on_every_shade(theme: Theme, name: str, faded: bool
 
 @EVERY_THEME
 @pytest.mark.parametrize("scale", [1.0, 1.25, 2.0])
-def test_hatching_is_seen_from_the_last_row(qapp: object, theme: Theme, scale: float) -> None:
+def test_hatching_is_seen_from_the_last_row(qapp, theme, scale):
     image = QImage(60, 60, QImage.Format.Format_RGB32)
     with QPainter(image) as painter:
         painter.fillRect(QRectF(0, 0, 60, 60), hatching(theme.empty, theme.hatch, scale))
@@ -59,7 +58,7 @@ def test_hatching_is_seen_from_the_last_row(qapp: object, theme: Theme, scale: f
     assert QColor(theme.empty).rgb() in seen
 
 
-def test_a_colour_scale_is_that_of_finite_numbers() -> None:
+def test_a_colour_scale_is_that_of_finite_numbers():
     """A row that sees no key has m = -inf; the others keep their colours."""
     few = np.array([[1.0, -2.0, 3.0, -np.inf], [np.nan, 0.5, np.inf, -np.inf]], dtype=np.float32)
     assert signed_limit(few) == signed_limit(np.array([1, -2, 3, 0.5], dtype=np.float32))
@@ -67,7 +66,7 @@ def test_a_colour_scale_is_that_of_finite_numbers() -> None:
     assert 2 < signed_limit(few) <= 3
 
 
-def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:
+def test_what_is_kept_takes_a_bounded_number_of_bytes():
     kept = ResultCache(most=100, most_bytes=10_000)
     arrays = [np.zeros(4) for _ in range(50)]
     for array in arrays:
@@ -82,7 +81,7 @@ def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:
     assert kept.bytes == 1_000  # what was kept of arrays that are gone, is gone
 
 
-def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small() -> None:
+def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small():
     kept, made = ResultCache(most=100, most_bytes=10_000), []
 
     def make(size: int) -> np.ndarray:
@@ -96,7 +95,7 @@ def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small() -> None:
     assert made == [50_000, 64, 9_000, 100]
 
 
-def test_a_pixel_is_the_shade_of_its_number_in_every_part_of_an_image() -> None:
+def test_a_pixel_is_the_shade_of_its_number_in_every_part_of_an_image():
     words = colour_map(DARK, "S")
     values = np.random.default_rng(0).uniform(-4, 4, (90, 1000)).astype(np.float32)
     values[::7, ::3], values[::5, ::11] = -np.inf, np.nan

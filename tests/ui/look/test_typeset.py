@@ -13,9 +13,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from ui.look.formula import formula, typeset
 
 
-def test_two_threads_typeset_one_after_the_other(
-    qapp: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_typeset_one_after_the_other(qapp, monkeypatch):
     real: Any = ziamath.Latex
     inside, overlaps = threading.Semaphore(1), []
 
@@ -34,9 +32,7 @@ def test_two_threads_typeset_one_after_the_other(
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.35, 2.0])
-def test_a_formula_has_the_pixels_of_the_screen_not_of_the_window(
-    qapp: object, ratio: float
-) -> None:
+def test_a_formula_has_the_pixels_of_the_screen_not_of_the_window(qapp, ratio):
     drawn = formula(r"m \leftarrow \max(m_{\mathrm{old}}, \max S)", 15.0)
 
     def painted(direct: bool) -> np.ndarray:

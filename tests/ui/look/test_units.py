@@ -43,6 +43,7 @@ def test_a_factor_has_three_digits_and_none_behind_a_hundred(ratio, text):
     assert factor_text(ratio) == text
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -87,7 +87,7 @@ def test_texts_are_those_of_the_files(open_window, qapp):
     assert panel.numpy.toPlainText().split("\n") == [line.text for line in texts]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["flash2", "split-kv", "paged"])
 def test_the_kernel_is_read_without_recording_until_it_is_asked_for(open_window, qapp, algorithm):
     window, panel = opened(open_window, qapp, algorithm, (1920, 1080), Tab.CUDA)
@@ -174,6 +174,7 @@ def test_a_name_in_a_kernel_has_a_tip(open_window, qapp):
     assert tips["for"].startswith("Click a line")
 
 
+@pytest.mark.long
 def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):
     window = open_window("flash2")
     window.desk.take("algorithm")
@@ -186,6 +187,7 @@ def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):
     assert panel.numpy.blocks_in_sight()
 
 
+@pytest.mark.long
 def test_it_scrolls_only_when_needed(open_window, qapp):
     window, panel = opened(open_window, qapp, "flash2", (1920, 1080), Tab.CUDA)
     names = [op.name for op in window.session.trace.program.ops(1)]
@@ -210,6 +212,7 @@ def test_a_click_on_a_line_of_the_paper_runs_to_it(open_window, qapp, qtbot):
     assert window.session.view.snapshot.visit.index == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tab", [Tab.NUMPY, Tab.CUDA])
 def test_a_click_on_a_line_of_code_runs_to_it(open_window, qapp, qtbot, tab):
     window, panel = opened(open_window, qapp, "flash2", (1920, 1080), tab)
@@ -315,6 +318,7 @@ def test_all_lines_that_are_pointed_at_are_in_sight(open_window, qapp):
             assert box.bottom() <= top + high, (lines, line)
 
 
+@pytest.mark.long
 def test_lines_pointed_at_in_one_algorithm_are_not_looked_for_in_another(open_window, qapp):
     window, panel = opened(open_window, qapp, "flash1")
     page, last = panel.paper.page, len(PAPERS["flash1"].lines) - 1
@@ -328,6 +332,7 @@ def test_lines_pointed_at_in_one_algorithm_are_not_looked_for_in_another(open_wi
     assert page.current == cited_lines("naive", window.session.view.snapshot.op.cites)
 
 
+@pytest.mark.long
 def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qapp, qtbot):
     window, panel = opened(open_window, qapp, "flash2", (1920, 1080), Tab.CUDA)
     spot = QPoint(8, code_point(panel.cuda, panel.cuda.current[0]).y())
@@ -346,6 +351,7 @@ def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qap
 # --- the page of the paper --------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize(("width", "scale"), [(320, 1.0), (320, 2.0), (560, 1.5), (1200, 1.0)])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_no_line_of_the_paper_overlaps_or_leaves_the_page(qapp, algorithm, width, scale):
@@ -430,6 +436,7 @@ def test_parts_that_stand_out_lie_in_their_line(algorithm):
 # --- places -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "scale"), [((1280, 720), 1.0), ((1280, 720), 2.0),
                                              ((1920, 1080), 1.5)], ids=str)  # fmt: skip
 def test_controls_do_not_overlap_and_leave_room_for_code(open_window, qapp, size, scale):

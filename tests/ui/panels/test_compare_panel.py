@@ -1,6 +1,5 @@
 """The comparison: words that fit the figures, boards as the big one, mouse, keys, table."""
 
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -29,7 +28,6 @@ from ui.look.units import bytes_text, factor_text
 from ui.panels.compare.columns import meters
 from ui.panels.compare.panel import ComparePanel, table_rows
 from ui.panels.compare.words import legend_words, pace_words, place_words, verdicts
-from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks")
@@ -53,7 +51,7 @@ def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
 # --- words -------------------------------------------------------------------------------------
 
 
-def test_the_slower_one_is_named_with_its_reason() -> None:
+def test_the_slower_one_is_named_with_its_reason():
     said = list(verdicts(large(128, 128, 64)))
     naive, flash1, _ = (each.duration.seconds for each in large(128, 128, 64).totals)
     slower = factor_text(flash1 / naive)
@@ -69,7 +67,7 @@ def test_the_slower_one_is_named_with_its_reason() -> None:
     assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
 
 
-def test_even_flash2_may_request_more_than_flash1() -> None:
+def test_even_flash2_may_request_more_than_flash1():
     program = program_of(scenario("flash2", 256, d=64, rows=4, cols=256, dtype="float16"))
     said = list(verdicts(Comparison(program)))
     assert any(
@@ -78,7 +76,7 @@ def test_even_flash2_may_request_more_than_flash1() -> None:
     )
 
 
-def test_a_backward_pass_is_not_ranked_among_forward_passes() -> None:
+def test_a_backward_pass_is_not_ranked_among_forward_passes():
     backward = next(name for name in ALGORITHMS if ALGORITHMS[name].backward)
     comparison, _ = lockstep(backward, 1.0)
     said = list(verdicts(comparison))
@@ -113,7 +111,7 @@ def used_by_areas(program: TileProgram, position: Position) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_areas_are_the_states_of_the_tiles(name: str) -> None:
+def test_areas_are_the_states_of_the_tiles(name):
     comparison = comparison_of(demo(name).program)
     for algorithm, program in comparison.programs.items():
         for visits in range(1, len(program)):
@@ -131,7 +129,7 @@ def test_areas_are_the_states_of_the_tiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_current_tile_is_outlined_where_it_is(theme: str) -> None:
+def test_the_current_tile_is_outlined_where_it_is(theme):
     trace = demo("causal")
     comparison, style = comparison_of(trace.program), Style(THEMES[theme])
     position = comparison.after("flash2", trace.program.index(0, 2, 1) + 1)  # type: ignore[operator]
@@ -150,7 +148,7 @@ def test_the_current_tile_is_outlined_where_it_is(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", ["naive-backward", "flash2-backward", "causal", "flash2"])
-def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, theme) -> None:
+def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, theme):
     comparison = comparison_of(demo(name).program)
     stored = []
     style, rect = Style(THEMES[theme]), QRectF(0, 0, 420, 420)
@@ -183,7 +181,7 @@ def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, them
     assert len(stored) == len({"naive", "naive-backward"} & set(comparison.programs))
 
 
-def test_meters_have_one_scale_in_all_columns() -> None:
+def test_meters_have_one_scale_in_all_columns():
     comparison = large(128, 128, 64)
     ends = tuple(comparison.after(name, len(comparison.programs[name])) for name in NAMES)
     said = [meters(comparison, *each) for each in zip(ends, comparison.totals, strict=True)]
@@ -194,7 +192,7 @@ def test_meters_have_one_scale_in_all_columns() -> None:
 
 
 @pytest.mark.long
-def test_more_than_the_limit_is_a_figure_and_no_colour_alone() -> None:
+def test_more_than_the_limit_is_a_figure_and_no_colour_alone():
     run = program_of(scenario("flash2", 131_072, d=128, rows=128, cols=128, dtype="float16"))
     comparison = Comparison(run)
     over = [t for t in comparison.totals if t.peak > run.workload.gpu.smem_bytes]
@@ -207,22 +205,10 @@ def test_more_than_the_limit_is_a_figure_and_no_colour_alone() -> None:
 # --- panel -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def window(open_window: Callable[..., MainWindow]) -> MainWindow:
-    out = open_window("causal", (1280, 720))
-    out.desk.take("compare")
-    out.session.settle()
-    return out
-
-
-def panel_of(window: MainWindow) -> ComparePanel:
-    panel = window.docks.panel("compare")
-    assert isinstance(panel, ComparePanel)
-    return panel
+PANEL, DEMO, LAYOUT = "compare", "causal", "compare"
 
 
 def click(panel: ComparePanel, name: str, qtbot: QtBot) -> None:
-    assert panel.picture.scene is not None
     at = panel.picture.scene.where(name).center().toPoint()
     qtbot.mouseMove(panel.picture, at)
     assert panel.picture.cursor().shape() is Qt.CursorShape.PointingHandCursor
@@ -235,11 +221,9 @@ def press(panel: ComparePanel, choice: str, value: str, qtbot: QtBot) -> None:
     panel._session.settle()
 
 
-def test_a_click_on_a_column_shows_that_algorithm(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
+def test_a_click_on_a_column_shows_that_algorithm(panel, session, qtbot):
     for name in ("naive", "flash1", "flash1", "flash2"):
         click(panel, name, qtbot)
-        assert session.trace is not None
         assert session.trace.workload.algorithm == name
         assert panel.state.found.comparison.shown == name
     qtbot.mouseMove(panel.picture, QPoint(2, 2))
@@ -250,9 +234,8 @@ def test_a_click_on_a_column_shows_that_algorithm(window: MainWindow, qtbot: QtB
     assert session.undo_stack.count() == 3, "a click on the one on show changes nothing"
 
 
-def test_keys_mark_an_algorithm_and_show_it(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
-    assert session.trace is not None
+@pytest.mark.long
+def test_keys_mark_an_algorithm_and_show_it(panel, session, qtbot):
     for enter, name in (("Return", "flash1"), ("Enter", "naive"), ("Enter", "flash2")):
         qtbot.keyClick(panel.picture, Qt.Key.Key_Up)
         qtbot.keyClick(panel.picture, Qt.Key[f"Key_{enter}"])
@@ -260,12 +243,10 @@ def test_keys_mark_an_algorithm_and_show_it(window: MainWindow, qtbot: QtBot) ->
         assert session.trace.workload.algorithm == name
 
 
-def test_a_mark_does_not_outlive_its_algorithm(
-    window: MainWindow, qtbot: QtBot, hooked: list[BaseException]
-) -> None:
+@pytest.mark.long
+def test_a_mark_does_not_outlive_its_algorithm(window, panel, session, qtbot, hooked):
     window.session.start(load_scenario(SCENARIOS / "split-kv.toml"), None)
     window.session.settle()
-    panel, session = panel_of(window), window.session
     assert session.trace is not None
     many = len(panel.state.found.comparison.programs)
     qtbot.keyClick(panel.picture, Qt.Key.Key_Up)
@@ -279,28 +260,24 @@ def test_a_mark_does_not_outlive_its_algorithm(
     assert session.trace.workload.algorithm == "flash2"
 
 
-def test_the_way_to_keep_in_step_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
-    assert session.trace is not None
+def test_the_way_to_keep_in_step_is_chosen(panel, session, qtbot):
     session.go(end_of_visit(session.trace.program, 5))
     session.settle()
     assert [p.visits for p in panel.state.positions] == [6, 6, 6]
     assert "6 of 36 visits" in panel.accessibleDescription()
     press(panel, "match", "time", qtbot)
-    assert session.view is not None
     spent = session.view.snapshot.seconds
     assert all(place.seconds <= spent for place in panel.state.positions)
     assert [p.visits for p in panel.state.positions] != [6, 6, 6]
 
 
-def test_the_table_ends_the_columns_or_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_the_table_ends_the_columns_or_is_chosen(panel, session, qtbot):
     session.last()
     session.settle()
     assert panel.view == "columns", "naive has visits to go"
     panel.show_algorithm("naive")
     session.settle()
-    assert session.trace is not None
     session.go(last_cursor(session.trace.program))
     session.settle()
     assert panel.view == "table"
@@ -314,8 +291,7 @@ def test_the_table_ends_the_columns_or_is_chosen(window: MainWindow, qtbot: QtBo
     assert panel.table.isVisible()
 
 
-def test_the_table_is_copied_whole_or_what_is_marked(window: MainWindow, qtbot: QtBot) -> None:
-    panel = panel_of(window)
+def test_the_table_is_copied_whole_or_what_is_marked(panel, qtbot):
     press(panel, "view", "table", qtbot)
     qtbot.keyClick(panel.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QApplication.clipboard().text().splitlines()
@@ -327,8 +303,8 @@ def test_the_table_is_copied_whole_or_what_is_marked(window: MainWindow, qtbot: 
     assert QApplication.clipboard().text() == lines[3]
 
 
-def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_all_are_run_on_request(window, panel, session, qtbot):
     assert panel.runs is None
     press(panel, "view", "table", qtbot)
     qtbot.mouseClick(panel.buttons["run"], LEFT)
@@ -336,7 +312,6 @@ def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     assert panel.runs is not None
     assert set(panel.runs) == set(NAMES)
     assert panel.view == "table"
-    assert session.trace is not None
     own = session.trace.summary()
     assert panel.runs["flash2"].max_abs_error == own["max_abs_error"]
     rows = {row.name: row for row in table_rows(panel.state.found.comparison, panel.runs)}
@@ -352,7 +327,7 @@ def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     assert panel.runs is None, "other numbers"
 
 
-def test_a_visit_under_way_is_not_called_done() -> None:
+def test_a_visit_under_way_is_not_called_done():
     trace = demo("causal")
     comparison = comparison_of(trace.program)
     last = len(trace.program.ops(4)) - 1

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from simulator.run.exactness import ErrorStrip, Exactness, RowError
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.changes import change
 from tests.helpers.painted import assert_tidy, painted, record_texts
 from ui.board import fault_marks
 from ui.board import text as board_text
@@ -46,7 +46,7 @@ from ui.panels.exactness.painter import (
     row_words,
     shade,
 )
-from ui.panels.exactness.panel import ExactnessPanel, exactness_model
+from ui.panels.exactness.panel import exactness_model
 
 pytestmark = pytest.mark.usefixtures("qapp")
 NAMES = tuple(fault.name for fault in FAULTS)
@@ -97,7 +97,7 @@ def states() -> tuple[tuple[Any, Exactness], ...]:
 
 
 @pytest.mark.long
-def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
+def test_a_row_is_named_once_and_no_text_is_under_its_pointer():
     now, model = states()[0]
     rect, style, last = QRectF(0, 0, 560, 420), Style(DARK), now.program.workload.seqlen_q - 1
     axis = exactness_layout(rect, style).rows_axis
@@ -115,7 +115,7 @@ def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
         assert not any(one.ink.intersects(pointer) for one in told), row
 
 
-def test_bars_have_the_height_and_colour_of_their_error() -> None:
+def test_bars_have_the_height_and_colour_of_their_error():
     now, model = model_at(demo("causal"), 4)
     ulp = np.zeros(64)
     states = np.full(64, RowError.KNOWN, dtype=np.uint8)
@@ -145,7 +145,7 @@ def test_bars_have_the_height_and_colour_of_their_error() -> None:
     assert height(60, QColor(DARK.empty)) == 0
 
 
-def test_the_pointer_reads_keys_of_a_backward_pass() -> None:
+def test_the_pointer_reads_keys_of_a_backward_pass():
     trace = demo("flash2-backward", (), "flash2-backward")
     _, model = model_at(trace, 20)
     rect, style = QRectF(0, 0, 600, 260), Style(DARK)
@@ -156,7 +156,7 @@ def test_the_pointer_reads_keys_of_a_backward_pass() -> None:
     assert row_words(model, 1, 15) == "key 15: no gradient yet"
 
 
-def test_the_pointer_reads_rows() -> None:
+def test_the_pointer_reads_rows():
     _, model = model_at(demo("causal"), 4)
     rect, style = QRectF(0, 0, 600, 260), Style(DARK)
     first, second = exactness_layout(rect, style).strips
@@ -171,23 +171,10 @@ def test_the_pointer_reads_rows() -> None:
 # --- the window --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def window(open_window: Any) -> Any:
-    out = open_window("causal", (1440, 900))
-    out.desk.take("exactness")
-    out.desk.reset()
-    out.session.settle()
-    return out
+PANEL, DEMO, LAYOUT, SIZE = "exactness", "causal", "exactness", (1440, 900)
 
 
-def panel_of(window: Any) -> ExactnessPanel:
-    panel = window.docks.panel("exactness")
-    assert isinstance(panel, ExactnessPanel)
-    return panel
-
-
-def test_a_fault_is_switched_on_undone_and_named(qtbot: Any, window: Any) -> None:
-    panel, session = panel_of(window), window.session
+def test_a_fault_is_switched_on_undone_and_named(qtbot, window, panel, session):
     box = panel.boxes["forget_alpha"]
     assert not box.isChecked()
     assert "Milakov" in box.toolTip()
@@ -206,8 +193,7 @@ def test_a_fault_is_switched_on_undone_and_named(qtbot: Any, window: Any) -> Non
     assert "CUDA kernels" not in window.engine_note(session.trace)
 
 
-def test_the_first_wrong_step_is_found_and_gone_to(window: Any) -> None:
-    panel, session = panel_of(window), window.session
+def test_the_first_wrong_step_is_found_and_gone_to(panel, session):
     assert not panel.step.isEnabled()
     panel.boxes["forget_alpha"].click()
     session.settle()
@@ -223,9 +209,9 @@ def test_the_first_wrong_step_is_found_and_gone_to(window: Any) -> None:
     assert not panel.step.isEnabled()
 
 
-def test_a_wrong_step_of_the_run_before_is_not_gone_to(window: Any) -> None:
+@pytest.mark.long
+def test_a_wrong_step_of_the_run_before_is_not_gone_to(panel, session):
     """The session has the new run a moment before the panel shows it: a click may come between."""
-    panel, session = panel_of(window), window.session
     flash1 = {"attention": {"algorithm": "flash1"}, "faults": {"forget_alpha": True}}
     session.start(with_values(session.scenario, flash1), None)
     session.settle()
@@ -244,8 +230,8 @@ def test_a_wrong_step_of_the_run_before_is_not_gone_to(window: Any) -> None:
     assert session.trace.workload.algorithm == "naive"
 
 
-def test_what_an_algorithm_cannot_do_is_grey_and_says_why(window: Any) -> None:
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_what_an_algorithm_cannot_do_is_grey_and_says_why(panel, session):
     panel.boxes["forget_alpha"].click()
     session.settle()
     changed = with_values(session.scenario, {"attention": {"algorithm": "naive"}})
@@ -259,8 +245,8 @@ def test_what_an_algorithm_cannot_do_is_grey_and_says_why(window: Any) -> None:
     assert panel.boxes["late_mask"].isEnabled()
 
 
-def test_the_strips_of_a_backward_pass_are_of_its_gradients(window: Any) -> None:
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_the_strips_of_a_backward_pass_are_of_its_gradients(panel, session):
     session.open(SCENARIOS / "flash2-backward.toml")
     session.settle()
     session.go(Cursor(20, 0))
@@ -276,8 +262,7 @@ def test_the_strips_of_a_backward_pass_are_of_its_gradients(window: Any) -> None
         assert session.view.report.row == row
 
 
-def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
-    panel, session = panel_of(window), window.session
+def test_a_click_on_the_strip_explains_the_row(qtbot, panel, session):
     session.last()
     session.settle()
     strips = panel.strips
@@ -288,12 +273,11 @@ def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
     assert session.view.report.row == 63
 
 
-def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) -> None:
-    session, told = window.session, []
+def test_a_device_that_cannot_make_faults_is_refused_in_one_line(session):
+    told = []
     session.refused.connect(lambda error: told.append(str(error)))
     session.engines.name = "host"
-    session.propose(with_values(session.scenario, {"faults": {"no_maximum": True}}), "fault")
-    session.settle()
+    change(session, {"faults": {"no_maximum": True}}, "fault")
     assert len(told) == 1
     assert "the CUDA kernels have none" in told[0]
     assert session.scenario.faults.on == ()
@@ -302,13 +286,12 @@ def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) ->
 # --- every picture says so ---------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(
     st.integers(120, 1500), st.integers(80, 900), st.sampled_from([1.0, 1.5, 2.0]),
     st.sets(st.sampled_from(NAMES), min_size=1),
 )  # fmt: skip
-def test_the_board_names_faults_at_every_size(
-    width: int, height: int, scale: float, names: set[str]
-) -> None:
+def test_the_board_names_faults_at_every_size(width, height, scale, names):
     trace = demo("causal", tuple(name for name in NAMES if name in names))
     width, height = max(width, round(360 * 0.75)), max(height, 120)
     now, style = trace.snapshot(4), Style(DARK, scale)
@@ -328,7 +311,7 @@ def test_the_board_names_faults_at_every_size(
     assert all(not marks[0].ink.intersects(one.ink) for one in written)
 
 
-def test_without_faults_there_is_no_label() -> None:
+def test_without_faults_there_is_no_label():
     used: list[float] = []
     said, rect = demo("causal").workload.scenario, QRectF(0, 0, 90, 20)
     image = painted(lambda p: used.append(paint_fault_label(p, said, Style(DARK), rect)), 90, 20)
@@ -341,8 +324,9 @@ def has_colour(image: QImage, colour: str) -> bool:
     return bool((words & 0xFFFFFF == QColor(colour).rgb() & 0xFFFFFF).any())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_an_exported_panel_bears_the_mark(window: Any, tmp_path: Path, suffix: str) -> None:
+def test_an_exported_panel_bears_the_mark(window, tmp_path, suffix):
     widget = QWidget()
     widget.resize(300, 120)
     style = Style(THEMES["light"])
@@ -357,7 +341,7 @@ def test_an_exported_panel_bears_the_mark(window: Any, tmp_path: Path, suffix: s
     assert not has_colour(after.copy(0, round(strip), after.width(), 90), style.theme.bad)
 
 
-def test_the_exported_scene_bears_the_mark() -> None:
+def test_the_exported_scene_bears_the_mark():
     for faults, there in (((), False), (("half_accumulator",), True)):
         now = demo("causal", faults).snapshot(4)
         image = QImage(1280, 720, QImage.Format.Format_RGB32)
@@ -373,7 +357,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("algorithm", "faults"), FAULTY, ids=str)
-def test_every_picture_survives_every_fault(algorithm: str, faults: tuple[str, ...]) -> None:
+def test_every_picture_survives_every_fault(algorithm, faults):
     trace = demo("large-logits", faults, algorithm)
     rect = QRectF(0, 0, 900, 560)
     for visit in sorted({0, len(trace) // 2, len(trace) - 1}):
@@ -391,7 +375,7 @@ def test_every_picture_survives_every_fault(algorithm: str, faults: tuple[str, .
             assert describe(now, Cell(tensor, row, cols - 1))
 
 
-def test_nan_is_read_as_a_number_not_as_missing() -> None:
+def test_nan_is_read_as_a_number_not_as_missing():
     trace = demo("large-logits", ("no_maximum",))
     now = trace.snapshot(len(trace) - 1)
     row = int(np.flatnonzero(np.isnan(now.head.o).any(axis=1))[0])  # type: ignore[union-attr]
@@ -399,7 +383,7 @@ def test_nan_is_read_as_a_number_not_as_missing() -> None:
     assert describe(now, Cell("O", row, col)).startswith(f"O[{row}, {col}] = NaN")
 
 
-def test_wrong_cells_are_marked_and_right_ones_are_not() -> None:
+def test_wrong_cells_are_marked_and_right_ones_are_not():
     rect, style = QRectF(0, 0, 1000, 700), Style(DARK)
     trace = demo("causal", ("forget_alpha",))
     now = trace.snapshot(len(trace) - 1)
@@ -408,7 +392,6 @@ def test_wrong_cells_are_marked_and_right_ones_are_not() -> None:
         for shown in (now, replace(now, wrong=None))
     ]
     lay = board_layout(trace.workload, style, rect)
-    assert now.wrong is not None
     marked = now.wrong.l.nonzero()[0].tolist()
     assert 0 < len(marked) < 64
     for row in range(64):
@@ -419,7 +402,7 @@ def test_wrong_cells_are_marked_and_right_ones_are_not() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["naive", "flash2", "split-kv"])
-def test_the_line_on_p_is_of_standard_attention_and_flash_whatever_runs(algorithm: str) -> None:
+def test_the_line_on_p_is_of_standard_attention_and_flash_whatever_runs(algorithm):
     size = {"heads": 2, "kv_heads": 1, "seqlen_q": 64, "head_dim": 32}
     said = {"algorithm": algorithm, "dtype": "float16", "p_dtype": "storage", **size}
     lines = []

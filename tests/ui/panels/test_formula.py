@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
-from pytestqt.qtbot import QtBot
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.cell_values import cell_value, exists
@@ -56,9 +55,9 @@ def boxes(lay: FormulaLayout) -> list[tuple[str, QRectF]]:
     return out
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_op_has_a_line_with_its_citation(name: str) -> None:
+def test_every_op_has_a_line_with_its_citation(name):
     for now in every_op(demo(name)):
         report = row_report(now, now.visit.rows.start)
         model = formula_model(now, report)
@@ -70,7 +69,7 @@ def test_every_op_has_a_line_with_its_citation(name: str) -> None:
         assert [line for line in model.lines if line in shared] == list(shared)
 
 
-def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there() -> None:
+def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there():
     now = trace_of(split(demo("causal").workload.scenario, 4)).snapshot(0, 0)
     (line,) = (one for one in formula_lines(now, row_report(now, 0)) if one.current)
     assert "".join(piece.text for piece in line.choices[0]) == "O_partial = 0, LSE_partial = −∞"
@@ -80,9 +79,9 @@ def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there
     )
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_number_of_a_line_links_to_a_cell_of_the_run(name: str) -> None:
+def test_every_number_of_a_line_links_to_a_cell_of_the_run(name):
     for now in every_op(demo(name)):
         report = row_report(now, now.visit.rows.stop - 1)
         for line in formula_lines(now, report):
@@ -95,8 +94,9 @@ def test_every_number_of_a_line_links_to_a_cell_of_the_run(name: str) -> None:
                         assert piece.hint
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_visit_has_no_line_that_none_of_its_ops_fills(name: str) -> None:
+def test_a_visit_has_no_line_that_none_of_its_ops_fills(name):
     """With S in HBM the lines are those of all launches, so that these can be told apart."""
     trace = demo(name)
     for index in range(len(trace)):
@@ -106,7 +106,8 @@ def test_a_visit_has_no_line_that_none_of_its_ops_fills(name: str) -> None:
             assert [line.latex for line in lines if not line.reached] == [], now.launch.name
 
 
-def test_a_load_tells_the_numbers_of_everything_that_it_loads() -> None:
+@pytest.mark.long
+def test_a_load_tells_the_numbers_of_everything_that_it_loads():
     """Of a row what another launch has left in HBM, too: here they are computed without tiles."""
     trace, seen = demo("naive-backward"), set()
     for now in every_op(trace):
@@ -132,7 +133,6 @@ def test_a_load_tells_the_numbers_of_everything_that_it_loads() -> None:
             shown = [p for p in line.choices[0] if p.hint.startswith(f"{move.tensor}[")]
             assert len(shown) == min(4, len(now.visit.cols))
             for piece in shown:
-                assert piece.cell is not None
                 assert piece.cell.row == row
                 value = float(piece.text.replace("−", "-"))
                 wanted = expected[move.tensor][piece.cell.col]
@@ -140,7 +140,7 @@ def test_a_load_tells_the_numbers_of_everything_that_it_loads() -> None:
     assert seen == {("dV", "P"), ("dS", "P"), ("dS", "dP"), ("dQ", "dS"), ("dK", "dS")}
 
 
-def test_lse_is_that_of_the_run() -> None:
+def test_lse_is_that_of_the_run():
     trace = demo("flash2")
     done = 0
     for now in every_op(trace):
@@ -160,9 +160,7 @@ def test_lse_is_that_of_the_run() -> None:
     st.integers(0, 10**6), st.integers(0, 9), st.floats(MIN_SIZE.width(), 1400),
     st.floats(MIN_SIZE.height(), 900), st.floats(1, 2),
 )  # fmt: skip
-def test_nothing_overlaps_or_is_cut(
-    number: int, which: int, width: float, height: float, scale: float
-) -> None:
+def test_nothing_overlaps_or_is_cut(number, which, width, height, scale):
     now = snapshots()[number % len(snapshots())]
     cell = some_cells(now)[which]
     rect = QRectF(5, 4, width, height)
@@ -180,7 +178,7 @@ def test_nothing_overlaps_or_is_cut(
     painted(lambda p: paint_formula(p, lay, hover=0, focus=0))
 
 
-def test_terms_are_dropped_and_counted() -> None:
+def test_terms_are_dropped_and_counted():
     now = demo("causal").snapshot(4)
     cell = Cell("S", 40, 18)
     model, said = formula_model(now, row_report(now, 40)), explanation_text(now, cell)
@@ -195,9 +193,10 @@ def test_terms_are_dropped_and_counted() -> None:
 SIDE = r"(\d+) (?:more lines? )?(above|below)"
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", ["flash2-backward", "causal", "flash1"])
 @pytest.mark.parametrize("height", [136, 230, 700])
-def test_lines_that_have_no_room_are_counted_on_their_side(name: str, height: float) -> None:
+def test_lines_that_have_no_room_are_counted_on_their_side(name, height):
     trace, sides = demo(name), set()
     visit = trace.program.visit(len(trace) // 2).index
     for op in range(len(trace.program.ops(visit))):
@@ -223,7 +222,7 @@ def test_lines_that_have_no_room_are_counted_on_their_side(name: str, height: fl
     assert bool(sides) == (height < 700)
 
 
-def test_numbers_stand_still_from_step_to_step() -> None:
+def test_numbers_stand_still_from_step_to_step():
     trace = demo("flash2")
     seen: dict[int, set[tuple[float, ...]]] = {}
     for now in every_op(trace):
@@ -239,19 +238,18 @@ def test_numbers_stand_still_from_step_to_step() -> None:
 # --- in the window ------------------------------------------------------------------------------
 
 
+PANEL, DEMO, LAYOUT = "formula", "causal", "algorithm"
+
+
 @pytest.fixture
-def window(open_window):
-    window = open_window("causal", (1280, 720))
-    window.desk.take("algorithm")
-    window.docks["formula"].raise_()
+def window(window):
     window.session.go_to_tile(2, 1)
     window.session.choose_row(40)
     window.session.settle()
     return window
 
 
-def test_a_click_on_a_number_selects_its_cell(window, qtbot: QtBot) -> None:
-    panel, session = window.docks.panel("formula"), window.session
+def test_a_click_on_a_number_selects_its_cell(window, panel, session, qtbot):
     assert len(panel.links) >= 4
     for link in list(panel.links):
         session.select(None)
@@ -265,8 +263,7 @@ def test_a_click_on_a_number_selects_its_cell(window, qtbot: QtBot) -> None:
         assert window.board.selected == link.cell
 
 
-def test_links_are_underlined_under_the_pointer(window, qtbot: QtBot) -> None:
-    panel = window.docks.panel("formula")
+def test_links_are_underlined_under_the_pointer(panel, qtbot):
     link = panel.links[0]
     aside = QPoint(panel.width() - 4, 4)
     qtbot.mouseMove(panel, aside)
@@ -279,8 +276,7 @@ def test_links_are_underlined_under_the_pointer(window, qtbot: QtBot) -> None:
     assert panel.laid.link_at(QPointF(-5, -5)) is None
 
 
-def test_tab_goes_through_the_numbers_and_enter_selects(window, qtbot: QtBot) -> None:
-    panel, session = window.docks.panel("formula"), window.session
+def test_tab_goes_through_the_numbers_and_enter_selects(window, panel, session, qtbot):
     window.activateWindow()
     panel.setFocus(Qt.FocusReason.TabFocusReason)
     for n in range(3):
@@ -297,8 +293,7 @@ def test_tab_goes_through_the_numbers_and_enter_selects(window, qtbot: QtBot) ->
     assert not panel.hasFocus()  # it does not keep the keyboard to itself
 
 
-def test_a_number_with_the_focus_is_gone_with_its_run(window, qtbot: QtBot) -> None:
-    panel, session = window.docks.panel("formula"), window.session
+def test_a_number_with_the_focus_is_gone_with_its_run(window, panel, session, qtbot):
     window.activateWindow()
     panel.setFocus(Qt.FocusReason.TabFocusReason)
     panel.forget()
@@ -307,8 +302,7 @@ def test_a_number_with_the_focus_is_gone_with_its_run(window, qtbot: QtBot) -> N
     assert session.view.cell is None
 
 
-def test_the_selected_cell_is_explained_in_words(window) -> None:
-    panel, session = window.docks.panel("formula"), window.session
+def test_the_selected_cell_is_explained_in_words(panel, session):
     session.select(Cell("S", 3, 40))
     session.settle()
     assert "tile (0, 2) is skipped: never loaded" in panel.accessibleDescription()
@@ -316,8 +310,8 @@ def test_the_selected_cell_is_explained_in_words(window) -> None:
     assert any("skipped: never loaded" in text for text in texts)
 
 
-def test_alt_arrows_move_the_selection_and_escape_ends_it(window, qtbot: QtBot) -> None:
-    session = window.session
+@pytest.mark.long
+def test_alt_arrows_move_the_selection_and_escape_ends_it(window, session, qtbot):
     window.activateWindow()
     alt = Qt.KeyboardModifier.AltModifier
 
@@ -345,8 +339,9 @@ def test_alt_arrows_move_the_selection_and_escape_ends_it(window, qtbot: QtBot) 
     assert session.view.cell == Cell("K", 4, 2)
 
 
-def test_the_board_marks_the_selected_cell_and_shows_it(window, qtbot: QtBot) -> None:
-    board, session = window.board, window.session
+@pytest.mark.long
+def test_the_board_marks_the_selected_cell_and_shows_it(window, session, qtbot):
+    board = window.board
     for cell in (Cell("S", 40, 18), Cell("K", 5, 7), Cell("V", 5, 7), Cell("m", 9, 0),
                  Cell("O", 50, 3), Cell("Q", 2, 30)):  # fmt: skip
         session.select(None)

@@ -32,8 +32,9 @@ pytestmark = pytest.mark.usefixtures("qapp")
 # --- figures -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_figures_are_those_of_the_run(name: str) -> None:
+def test_figures_are_those_of_the_run(name):
     trace = demo(name)
     totals = trace.program.totals
     for now in every_op(trace):
@@ -61,7 +62,7 @@ def test_figures_are_those_of_the_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", beside(USUAL.name))
-def test_naive_of_the_same_workload(name: str) -> None:
+def test_naive_of_the_same_workload(name):
     # The three demos are one sentence with one tiling.
     assert baseline_total(demo(name).workload) == demo("naive").program.totals.bytes
 
@@ -87,7 +88,7 @@ def drawn_texts(name: str, state: MemoryState, style: Style, rect: QRectF) -> li
 
 
 @pytest.mark.parametrize("size", [(300, 170), (640, 330), (300, 400)])
-def test_bars_are_explained_and_behind_no_words(size: tuple[int, int]) -> None:
+def test_bars_are_explained_and_behind_no_words(size):
     """Before the word for what is read is its filling, and before that for what is written."""
     now, rect = demo("flash1").snapshot(len(demo("flash1")) // 2), QRectF(0, 0, *size)
     model = memory_model(now)
@@ -109,9 +110,7 @@ def test_bars_are_explained_and_behind_no_words(size: tuple[int, int]) -> None:
 
 @given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
 @example(1060, 300.0, 1.0, 1.0)  # a short name leaves room for the bytes
-def test_a_tall_place_shows_all_figures(
-    number: int, width: float, aspect: float, text: float
-) -> None:
+def test_a_tall_place_shows_all_figures(number, width, aspect, text):
     now = snapshots()[number % len(snapshots())]
     rect = QRectF(3, 5, width, width * aspect)
     drawn = drawn_texts("plain", MemoryState(now), Style(DARK, text), rect)
@@ -126,9 +125,7 @@ def test_a_tall_place_shows_all_figures(
     st.sampled_from(["flash1", "flash2", "naive", "split-kv"]), st.integers(0, 10**6),
     st.floats(300, 900), st.floats(0.4, 1.6),
 )  # fmt: skip
-def test_tiles_land_where_they_are_drawn(
-    name: str, number: int, width: float, aspect: float
-) -> None:
+def test_tiles_land_where_they_are_drawn(name, number, width, aspect):
     trace = demo(name)
     visit = 1 + number % (len(trace) - 1)
     style, rect = Style(DARK), QRectF(3, 5, width, width * aspect)
@@ -145,9 +142,7 @@ def test_tiles_land_where_they_are_drawn(
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_more_than_the_limit_turns_red_and_says_so(
-    theme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_the_limit_turns_red_and_says_so(theme, monkeypatch):
     style, rect = Style(THEMES[theme]), QRectF(10, 5, 400, 190)
     bad = QColor(style.theme.bad).rgb()
     now = demo("flash2").snapshot(3, 1)
@@ -163,7 +158,7 @@ def test_more_than_the_limit_turns_red_and_says_so(
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_tiles_travel_while_the_op_is_done(name: str) -> None:
+def test_tiles_travel_while_the_op_is_done(name):
     trace = demo("flash2")
     motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))
     rect, style = QRectF(10, 5, 400, 190), Style(DARK)
@@ -176,7 +171,7 @@ def test_tiles_travel_while_the_op_is_done(name: str) -> None:
         assert view_painted(name, MemoryState(now), style, rect, (420, 200)) == moved
 
 
-def test_no_byte_is_counted_before_its_tile_has_landed() -> None:
+def test_no_byte_is_counted_before_its_tile_has_landed():
     trace = demo("flash2")
     for share in (0.01, 0.3, 0.6, 0.9, 0.999):
         motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))  # of which nothing is kept yet
@@ -200,7 +195,7 @@ def panel() -> Iterator[MemoryPanel]:
     widget.deleteLater()
 
 
-def test_it_moves_from_the_state_before_and_only_then(panel: MemoryPanel) -> None:
+def test_it_moves_from_the_state_before_and_only_then(panel):
     trace = demo("flash2")
     assert trace.program.ops(1)[0].loads
     before, now = trace.snapshot(0), trace.snapshot(1, 0)
@@ -223,7 +218,7 @@ def test_it_moves_from_the_state_before_and_only_then(panel: MemoryPanel) -> Non
     assert "requested bytes" in panel.accessibleDescription()
 
 
-def test_scenarios_change_under_the_panel(panel: MemoryPanel) -> None:
+def test_scenarios_change_under_the_panel(panel):
     scenario = load_scenario(SCENARIOS / "flash2.toml")
     panel.show_snapshot(demo("flash2").snapshot(0, 0))
     before = panel.baseline_bytes(demo("flash2").program)

@@ -106,6 +106,7 @@ def test_a_run_that_fills_much_of_hbm_is_seen_in_the_store() -> None:
     assert pixels.count(output) < 0.05 * cell
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", ["scale", "tilted"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_tiles_land_where_they_are_drawn(name: str, algorithm: str) -> None:

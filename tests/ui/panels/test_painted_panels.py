@@ -82,7 +82,6 @@ def states(session: Session, panel: Any, name: str) -> Iterator[str]:
             session.go(cursor)
             session.settle()
             view = session.view
-            assert view is not None
             panel.show_view(view, need.make(session.trace, view.snapshot, view.report))
             session.settle()
             choice, *values = WAYS.get(name, ("", ""))
@@ -103,7 +102,7 @@ def words_of(widget: QWidget) -> list[Drawn]:
     return drawn_words(paint, QRectF(widget.rect()))
 
 
-def test_every_panel_has_such_a_test(session: Session) -> None:
+def test_every_panel_has_such_a_test(session):
     made = {spec.name: spec.make(session) for spec in PANELS}
     others = {name for name, each in made.items() if not isinstance(each, StudyPanel)}
     assert others == {*PICTURES} | OF_WIDGETS
@@ -112,9 +111,7 @@ def test_every_panel_has_such_a_test(session: Session) -> None:
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("panel", "name"), [(name, name) for name in PICTURES],
                          indirect=["panel"], ids=PICTURES)  # fmt: skip
-def test_words_are_whole_and_apart_and_large_enough_and_said(
-    panel: Any, name: str, session: Session
-) -> None:
+def test_words_are_whole_and_apart_and_large_enough_and_said(panel, name, session):
     turns = cycle([(theme, staged) for theme in THEMES.values() for staged in (False, True)])
     told: list[str] = []
     seen: set[str] = set()
@@ -157,7 +154,7 @@ def shortened(fault: str, name: str) -> bool:
 
 @pytest.mark.parametrize(("panel", "name"), [(name, name) for name in PICTURES],
                          indirect=["panel"], ids=PICTURES)  # fmt: skip
-def test_controls_have_names(panel: Any, name: str, session: Session) -> None:
+def test_controls_have_names(panel, name, session):
     next(states(session, panel, name))
     for kind in (QAbstractButton, QComboBox, QSlider):
         for control in panel.findChildren(kind):

@@ -47,9 +47,9 @@ def seen(run: Race, share: float, theme: str = "dark") -> tuple[Scene, QImage]:
 # --- words -------------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
+def test_a_factor_says_what_of_it_is_the_mask(name):
     """Naive attention computes hidden scores, too: that is no gain of tiles."""
     run = race(name)
     w = run.workload
@@ -63,7 +63,7 @@ def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
 
 
 @pytest.mark.long
-def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask() -> None:
+def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask():
     chosen = load_scenario(SCENARIOS / "causal.toml")
     masked = race("causal")
     assert masked.mask_factor > SAME
@@ -74,14 +74,14 @@ def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask() -> None:
     assert naive == same  # it skips nothing
 
 
-def test_a_part_has_the_unit_of_the_whole() -> None:
+def test_a_part_has_the_unit_of_the_whole():
     assert bytes_of_text(1, 2**20) == "0.0 of 1.0 MiB"
     assert bytes_of_text(7, 12) == "7 of 12 B"
     assert clock_text(5e-9, 7.2e-4) == "0.0 µs"
     assert clock_text(1.5e-6, 7.2e-4) == "1.5 µs"
 
 
-def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
+def test_all_of_the_time_is_said_only_of_all_of_the_time():
     run = race("kv-cache")
     lane, end = run.lanes[2], run.at(run.seconds)[2]
     assert 0.995 < end.idle < 1
@@ -92,7 +92,7 @@ def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
     assert idle_words(run, run.lanes[0], in_the_softmax)[-1].endswith("100\u202f% idle")
 
 
-def test_a_run_without_a_model_is_not_in_a_race_of_others_and_is_named() -> None:
+def test_a_run_without_a_model_is_not_in_a_race_of_others_and_is_named():
     run = race("split-kv")
     assert [lane.algorithm for lane in run.lanes] == ["naive", "flash1", "flash2"]
     assert "their time is not modelled: split-kv" in " ".join(race_notes(run))
@@ -107,8 +107,9 @@ def count(image, colour: QColor, box: QRectF) -> int:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", THEMES)
-def test_as_many_units_are_grey_as_are_idle(theme: str) -> None:
+def test_as_many_units_are_grey_as_are_idle(theme):
     run = race("real-scale")
     boxes, image = seen(run, 1.0, theme)
     roles = "bad", "text", "good"
@@ -123,7 +124,8 @@ def test_as_many_units_are_grey_as_are_idle(theme: str) -> None:
     assert lit[1] / each[1] == pytest.approx(lit[2] / each[2], rel=0.12)
 
 
-def test_bars_reach_as_far_as_the_run() -> None:
+@pytest.mark.long
+def test_bars_reach_as_far_as_the_run():
     run = race("real-scale")
     boxes, image = seen(run, 0.3)
     ends = []
@@ -173,9 +175,7 @@ def watch(open_window: Callable[..., MainWindow]) -> Watch:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_a_press_starts_it_and_another_starts_it_again(
-    watch: Watch, qtbot: QtBot, forgotten: bool
-) -> None:
+def test_a_press_starts_it_and_another_starts_it_again(watch, qtbot, forgotten):
     clock = watch.clock
     assert (clock.running, clock.watched) == (False, 0)
     watch.start(qtbot, forgotten=forgotten)
@@ -198,9 +198,8 @@ def test_a_press_starts_it_and_another_starts_it_again(
     assert clock.watched == 0
 
 
-def test_it_starts_though_it_was_asked_for_before_anything_was_seen(
-    open_window: Callable[..., MainWindow], qtbot: QtBot
-) -> None:
+@pytest.mark.long
+def test_it_starts_though_it_was_asked_for_before_anything_was_seen(open_window, qtbot):
     window = open_window("causal", (1280, 720))
     window.session.motion = True
     window.desk.take("compare")
@@ -212,7 +211,8 @@ def test_it_starts_though_it_was_asked_for_before_anything_was_seen(
     assert panel.clock.running
 
 
-def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_space_plays_the_race_where_it_alone_is_shown(watch, qtbot):
     clock, window, session = watch.clock, watch.window, watch.session
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
@@ -242,7 +242,8 @@ def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot
     session.play(False)
 
 
-def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_it_is_seen_to_run(watch, qtbot):
     panel = watch.panel
     watch.start(qtbot)
     pictures = []
@@ -255,7 +256,8 @@ def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
     assert panel.state.pace == said / 2
 
 
-def test_a_step_of_the_run_ends_it_at_the_finish(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_a_step_of_the_run_ends_it_at_the_finish(watch, qtbot):
     watch.start(qtbot)
     watch.wait(1.0)
     watch.session.choose_row(3)
@@ -268,7 +270,8 @@ def test_a_step_of_the_run_ends_it_at_the_finish(watch: Watch, qtbot: QtBot) -> 
     assert watch.panel.view == "race"
 
 
-def test_another_run_waits_at_the_start(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_another_run_waits_at_the_start(watch, qtbot):
     watch.start(qtbot)
     watch.wait(1.0)
     watch.panel.show_algorithm("naive")
@@ -278,14 +281,16 @@ def test_another_run_waits_at_the_start(watch: Watch, qtbot: QtBot) -> None:
     assert watch.panel.state.found.race.comparison.shown == "naive"
 
 
-def test_a_run_that_plays_is_paused(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_a_run_that_plays_is_paused(watch, qtbot):
     watch.session.play(True)
     watch.start(qtbot)
     assert not watch.session.playing
     assert watch.clock.running
 
 
-def test_without_motion_the_finish_is_shown_at_once(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.long
+def test_without_motion_the_finish_is_shown_at_once(watch, qtbot):
     watch.start(qtbot)
     watch.wait(1.0)
     watch.session.motion = False
@@ -295,8 +300,9 @@ def test_without_motion_the_finish_is_shown_at_once(watch: Watch, qtbot: QtBot) 
     assert (watch.clock.watched, watch.clock.running) == (RUN_SECONDS, False)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("leave", ["columns", "table", "hide"])
-def test_nothing_ticks_when_it_is_not_seen(watch: Watch, qtbot: QtBot, leave: str) -> None:
+def test_nothing_ticks_when_it_is_not_seen(watch, qtbot, leave):
     watch.start(qtbot)
     watch.wait(1.0)
     if leave == "hide":

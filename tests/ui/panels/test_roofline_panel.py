@@ -124,6 +124,7 @@ def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
     assert panel.plot.model.name == "Roofline of T4"
 
 
+@pytest.mark.long
 def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     QTest.mouseClick(shared.bar.buttons["bytes", "compulsory"], Qt.MouseButton.LeftButton)
     model = shared.plot.model

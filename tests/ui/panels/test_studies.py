@@ -203,14 +203,15 @@ def parts(panel: StudyPanel) -> Iterator[tuple[Callable[[QPainter], None], QRect
         yield partial(paint_over, model=panel.plot.model, layout=layout), QRectF(panel.plot.rect())
 
 
-def test_every_study_is_here(qapp: object) -> None:
+def test_every_study_is_here(qapp):
     session = Session("numpy")
     made = {spec.name: spec.make(session) for spec in PANELS}
     assert {name for name, each in made.items() if isinstance(each, StudyPanel)} == set(RUNS)
     session.close()
 
 
-def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
+@pytest.mark.sweep(keep=6)
+def test_words_are_whole_and_apart_and_large_enough(shown):
     panel, session = shown
     turns, others = cycle(THEMES.values()), cycle(SIZES[1:])
     for chosen in in_turn(panel, session):
@@ -227,9 +228,8 @@ def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
         assert not overlapping(panel), chosen
 
 
-def test_what_is_shown_is_said_and_keys_reach_everything(
-    shown: Shown, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.sweep(keep=8)
+def test_what_is_shown_is_said_and_keys_reach_everything(shown, request):
     panel, session = shown
     usual: list[str] = []
     told: list[str] = []

@@ -12,64 +12,41 @@ from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from simulator.study.variants import variant_table
 from simulator.timing.duration import duration_of
+from tests.helpers.by_hand import press
 from tests.helpers.changes import choose_algorithm
+from tests.helpers.pointer import click
 from tests.helpers.scenario_desk import CAPTURE
+from tests.helpers.waiting import settle
 from ui.look.durations import duration_text
 from ui.look.units import bytes_text, count_text
 from ui.panels.sweep.plot import NO_MAP, CurvePick
 
+PANEL, DEMO, LAYOUT = "sweep", "causal", "memory"
+
 
 @pytest.fixture
-def window(open_window, qapp):
-    window = open_window("causal", (1280, 720))
-    show(window, qapp)
-    return window
+def panel(panel):
+    press(panel, "tiles", "own")
+    return panel
 
 
-def show(window, qapp, tiles="own") -> None:
-    window.desk.take("memory")
-    window.docks["sweep"].raise_()
-    qapp.processEvents()
-    window.session.settle()
-    press(panel_of(window), "tiles", tiles)
-
-
-def panel_of(window):
-    return window.docks.panel("sweep")
-
-
-def press(panel, name, value) -> None:
-    QTest.mouseClick(panel.bar.buttons[name, value], Qt.MouseButton.LeftButton)
-    panel.window().session.settle()
-
-
-def click(panel, at) -> None:
-    QTest.mouseClick(
-        panel.plot.surface, Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier, at.toPoint(),
-    )  # fmt: skip
-
-
-def test_curves_begin_in_the_tiles_of_kernels_and_a_click_takes_these(open_window, qapp):
+def test_curves_begin_in_the_tiles_of_kernels_and_a_click_takes_these(panel, session):
     """In the demo's own tiles FlashAttention-1 asks for more than naive at any length."""
-    window = open_window("causal", (1280, 720))
-    show(window, qapp, "kernels")
-    panel, session = panel_of(window), window.session
+    press(panel, "tiles", "kernels")
     tiles = rule_tiles(session.trace.workload)["fa2"]
     assert f"{tiles[0]} × {tiles[1]} tiles" in panel.accessibleDescription()
     last = {curve.short: curve.ys[-1] for curve in panel.plot.model.curves}
     assert last["flash2"] < last["flash1"] < last["naive"]
     curve = next(c for c in panel.plot.model.curves if c.short == "flash2")
     place = curve.xs.index(512)
-    click(panel, panel.plot.where(512, curve.ys[place]))
+    click(panel.plot.surface, panel.plot.where(512, curve.ys[place]))
     session.settle()
     w = session.trace.workload
     assert (w.seqlen_k, w.rows, w.cols) == (512, *tiles)
     assert session.trace.program.totals.bytes == curve.ys[place]
 
 
-def test_curves_of_all_algorithms_with_this_scenario_marked(window):
-    panel = panel_of(window)
+def test_curves_of_all_algorithms_with_this_scenario_marked(window, panel):
     found, model = panel.state.found, panel.plot.model
     assert isinstance(found, Sweep)
     assert [curve.short for curve in model.curves] == ["naive", "flash1", "flash2"]
@@ -81,10 +58,9 @@ def test_curves_of_all_algorithms_with_this_scenario_marked(window):
     assert bytes_text(total.bytes) in panel.accessibleDescription()
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("axis", ["N", "Br", "Bc", "d"])
-def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
-    panel, session = panel_of(window), window.session
+def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(panel, session, axis):
     press(panel, "over", axis)
     curve = panel.plot.model.curves[0]
     before = session.scenario
@@ -95,7 +71,7 @@ def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
     spot = panel.plot.spot_at(panel.plot.where(curve.xs[place], curve.ys[place]))
     assert isinstance(spot.pick, CurvePick)
     assert spot.pick.value == value
-    click(panel, panel.plot.where(curve.xs[place], curve.ys[place]))
+    click(panel.plot.surface, panel.plot.where(curve.xs[place], curve.ys[place]))
     session.settle()
     w = session.trace.workload
     assert {"N": w.seqlen_k, "Br": w.rows, "Bc": w.cols, "d": w.head_dim}[axis] == value
@@ -109,15 +85,14 @@ def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
     assert session.scenario == before
 
 
-def test_a_click_on_the_map_takes_its_tiles(window):
-    panel, session = panel_of(window), window.session
+def test_a_click_on_the_map_takes_its_tiles(panel, session):
     press(panel, "over", "map")
     found = panel.state.found
     assert isinstance(found, TilingMap)
     assert found.algorithm == "flash2"
     at = panel.plot.where(40, 24)
     cell = panel.plot.spot_at(at)
-    click(panel, at)
+    click(panel.plot.surface, at)
     session.settle()
     w = session.trace.workload
     assert (w.rows, w.cols) == (24, 40)
@@ -128,8 +103,8 @@ def test_a_click_on_the_map_takes_its_tiles(window):
     assert (session.trace.workload.rows, session.trace.workload.cols) == (16, 16)
 
 
-def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_the_map_of_another_algorithm_proposes_that_algorithm(panel, session):
     box = panel.bar.lists["algorithm"]
     assert not box.isVisible()
     press(panel, "over", "map")
@@ -138,7 +113,7 @@ def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
     QTest.keyClick(box, Qt.Key.Key_Up)
     session.settle()
     assert panel.state.found.algorithm == "flash1"
-    click(panel, panel.plot.where(30, 30))
+    click(panel.plot.surface, panel.plot.where(30, 30))
     session.settle()
     assert session.scenario.attention.algorithm == "flash1"
     assert box.currentText() == "flash1"
@@ -147,10 +122,8 @@ def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
 
 
 @pytest.mark.long
-def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
-    window = open_window("real-scale", (1920, 1080))
-    show(window, qapp)
-    panel = panel_of(window)
+@pytest.mark.parametrize(("demo", "size"), [("real-scale", (1920, 1080))])
+def test_the_map_marks_what_fits_and_what_kernels_choose(window, panel):
     press(panel, "over", "map")
     model, w = panel.plot.model, window.session.trace.workload
     heat, limit = model.heat, w.gpu.smem_bytes
@@ -169,8 +142,8 @@ def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
 
 
-def test_quantities(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_quantities(window, panel):
     press(panel, "quantity", "time")
     program = window.session.trace.program
     [mark] = panel.plot.model.marks
@@ -201,8 +174,7 @@ def test_quantities(window):
     assert naive.ys[-1] > 50 * panel.plot.model.curves[2].ys[-1]
 
 
-def test_the_table_of_variants_is_live_and_says_its_powers(window):
-    panel, session = panel_of(window), window.session
+def test_the_table_of_variants_is_live_and_says_its_powers(window, panel, session):
     press(panel, "over", "variants")
     assert not panel.plot.isVisible()
     assert panel.picture.isVisible()
@@ -225,8 +197,7 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     assert panel.bar.buttons["quantity", "time"].isVisible()
 
 
-def test_steps_change_nothing_and_scenarios_do(window):
-    panel, session = panel_of(window), window.session
+def test_steps_change_nothing_and_scenarios_do(window, panel, session):
     before, model = panel.state.found, panel.plot.model
     for _ in range(3):
         session.step()
@@ -239,26 +210,22 @@ def test_steps_change_nothing_and_scenarios_do(window):
     assert panel.plot.model.marks[0].y == session.trace.program.totals.bytes
 
 
-def test_sizes_of_a_file_cannot_be_chosen(open_window, qapp):
-    window = open_window("flash2", (1280, 720))
-    window.session.start(parse_scenario(CAPTURE), None)
-    window.session.settle()
-    show(window, qapp)
-    panel, session = panel_of(window), window.session
+def test_sizes_of_a_file_cannot_be_chosen(window, panel, session):
+    session.start(parse_scenario(CAPTURE), None)
+    settle(window)
     before = session.scenario
-    assert session.trace.workload.file is not None
     curve = panel.plot.model.curves[2]
     assert curve.picks == ()
     assert session.trace.workload.file.path.name in curve.details[0][-1]
-    click(panel, panel.plot.where(curve.xs[2], curve.ys[2]))
+    click(panel.plot.surface, panel.plot.where(curve.xs[2], curve.ys[2]))
     session.settle()
     assert session.scenario == before
     press(panel, "over", "Br")
     assert panel.plot.model.curves[2].picks != ()
 
 
-def test_keys_reach_everything(window, qtbot):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_keys_reach_everything(panel, session, qtbot):
     button = panel.bar.buttons["over", "map"]
     button.setFocus()
     QTest.keyClick(button, Qt.Key.Key_Return)

@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from simulator.problem.scenario import with_values
 from simulator.run.rescales import skips
+from tests.helpers.changes import change
 from ui.board.words import caption_phrases, skip_phrase
 
 
@@ -35,8 +35,7 @@ def test_the_slider_changes_the_threshold_and_undo_brings_it_back(threshold):
 def test_there_is_no_slider_where_nothing_can_be_skipped(threshold):
     session, panel = threshold
     for changes in ({"algorithm": "flash1"}, {"rescale_threshold": None}):
-        session.propose(with_values(session.scenario, {"attention": changes}), "other")
-        session.settle()
+        change(session, {"attention": changes}, "other")
         assert panel.slider.isHidden()
         session.undo_stack.undo()
         session.settle()
@@ -58,6 +57,5 @@ def test_the_caption_counts_rows_and_warps(threshold):
     words = f"{kept} rows skip a rescale, {moved} rescale: {warps} of 2 warps; a dot: P above 1"
     assert caption_phrases(now, 30.0)[0] == skip_phrase(now) == words
     found = skips(now)
-    assert found is not None
     assert (found.moved.sum(), found.skipped.sum()) == (moved, kept)
     assert min(moved, kept) > 0

@@ -1,6 +1,5 @@
 """HBM bytes over the run: figures of the counters, labels apart, mouse and keys that seek."""
 
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 
 from simulator.program.playback import Cursor, end_of_visit
 from simulator.program.tile_program import TileProgram
@@ -24,7 +22,6 @@ from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text
 from ui.panels.traffic.painter import EndLabel, end_labels, placed_labels, traffic_layout
 from ui.panels.traffic.panel import TrafficPanel, figures, figures_place
-from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks", "real-scale")
@@ -38,9 +35,10 @@ def program(name: str) -> TileProgram:
     return demo(name).program
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("size", [(1264, 128), (920, 150), (800, 230)])
 @pytest.mark.parametrize("name", DEMOS)
-def test_the_card_lies_on_no_curve(name: str, size: tuple[int, int]) -> None:
+def test_the_card_lies_on_no_curve(name, size):
     run = program(name)
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
@@ -62,9 +60,7 @@ def test_the_card_lies_on_no_curve(name: str, size: tuple[int, int]) -> None:
     st.lists(st.tuples(st.floats(0, 300), st.integers(0, 12)), min_size=1, max_size=12),
     st.floats(14, 300),
 )
-def test_labels_never_overlap_and_the_first_stay(
-    wanted: list[tuple[float, int]], height: float
-) -> None:
+def test_labels_never_overlap_and_the_first_stay(wanted, height):
     labels = [
         EndLabel(str(n), QColor(), min(y, height), rank) for n, (y, rank) in enumerate(wanted)
     ]
@@ -81,7 +77,7 @@ def test_labels_never_overlap_and_the_first_stay(
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_labels_say_the_totals_where_the_curves_end(name: str) -> None:
+def test_labels_say_the_totals_where_the_curves_end(name):
     run = program(name)
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 1300, 400))
@@ -104,7 +100,7 @@ def test_labels_say_the_totals_where_the_curves_end(name: str) -> None:
     assert (lay.visit_at(-50), lay.visit_at(1e5)) == (0, lay.length - 1)
 
 
-def test_what_dwarfs_the_run_leaves_at_the_top() -> None:
+def test_what_dwarfs_the_run_leaves_at_the_top():
     run = program_of(scenario("flash2", 65536, d=8, rows=128, cols=128, dtype="float16"))
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 900, 90))
@@ -117,18 +113,7 @@ def test_what_dwarfs_the_run_leaves_at_the_top() -> None:
 # --- panel -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def window(open_window: Callable[..., MainWindow]) -> MainWindow:
-    out = open_window("causal", (1920, 1080))
-    out.desk.take("compare")
-    out.session.settle()
-    return out
-
-
-def panel_of(window: MainWindow) -> TrafficPanel:
-    panel = window.docks.panel("traffic")
-    assert isinstance(panel, TrafficPanel)
-    return panel
+PANEL, DEMO, LAYOUT, SIZE = "traffic", "causal", "compare", (1920, 1080)
 
 
 def place_of(panel: TrafficPanel, visit: int) -> QPointF:
@@ -137,9 +122,7 @@ def place_of(panel: TrafficPanel, visit: int) -> QPointF:
     return QPointF(lay.x(visit + 0.5), lay.plot.center().y())
 
 
-def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
-    panel, session = panel_of(window), window.session
-    assert session.trace is not None
+def test_a_press_and_a_drag_seek(panel, session, qtbot):
     run = session.trace.program
     qtbot.mousePress(panel, LEFT, pos=place_of(panel, 4).toPoint())
     session.settle()
@@ -151,13 +134,11 @@ def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
     qtbot.mouseRelease(panel, LEFT, pos=place_of(panel, 8).toPoint())
     qtbot.mouseClick(panel, Qt.MouseButton.RightButton, pos=place_of(panel, 1).toPoint())
     assert session.cursor == end_of_visit(run, 8)
-    assert session.view is not None
     so_far = session.view.snapshot.counters
     assert f"{bytes_text(so_far.bytes)} requested" in panel.accessibleDescription()
 
 
-def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindow) -> None:
-    panel = panel_of(window)
+def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window, panel):
     move(panel, place_of(panel, 7))
     window.session.step()
     window.session.settle()
@@ -168,8 +149,7 @@ def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindo
     assert panel.hovered is None
 
 
-def test_the_pointer_reads_and_is_forgotten(window: MainWindow) -> None:
-    panel = panel_of(window)
+def test_the_pointer_reads_and_is_forgotten(window, panel):
     before = panel.grab().toImage()
     move(panel, place_of(panel, 7))
     assert panel.hovered == 7
@@ -180,13 +160,8 @@ def test_the_pointer_reads_and_is_forgotten(window: MainWindow) -> None:
     assert panel.grab().toImage() == before
 
 
-def test_pages_go_a_twentieth_of_the_run(
-    open_window: Callable[..., MainWindow], qtbot: QtBot
-) -> None:
-    window = open_window("grouped-heads", (1920, 1080))
-    window.desk.take("compare")
-    window.session.settle()
-    panel, session = panel_of(window), window.session
+@pytest.mark.parametrize("demo", ["grouped-heads"])
+def test_pages_go_a_twentieth_of_the_run(panel, session, qtbot):
     assert session.trace is not None
     panel.setFocus()
     run = session.trace.program
@@ -201,9 +176,9 @@ def test_pages_go_a_twentieth_of_the_run(
     assert session.cursor == end_of_visit(run, 0)
 
 
-def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_svg_has_lines_and_letters(panel, tmp_path):
     path = tmp_path / "traffic.svg"
-    WidgetPicture(panel_of(window)).save(path)
+    WidgetPicture(panel).save(path)
     text = path.read_text()
     assert "<image" not in text
     assert text.count("<polyline") + text.count("<path") > 5

@@ -69,9 +69,7 @@ def pressed(widget: object, place: QPointF) -> None:
     st.sampled_from((*ALGORITHMS, "causal", "grouped-heads", "real-scale")),
     st.floats(300, 3400), st.floats(1, 2), st.integers(0, 10**6),
 )  # fmt: skip
-def test_places_in_the_scrubber_lead_back_to_their_visits(
-    name: str, width: float, scale: float, visit: int
-) -> None:
+def test_places_in_the_scrubber_lead_back_to_their_visits(name, width, scale, visit):
     program = demo(name).program
     layout = scrubber_layout(program, Style(DARK, scale), QRectF(7, 2, width, 30))
     assert layout.cells == (width / len(program) >= 12 * scale)
@@ -84,7 +82,7 @@ def test_places_in_the_scrubber_lead_back_to_their_visits(
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_chips_are_the_ops_of_every_visit(name: str) -> None:
+def test_chips_are_the_ops_of_every_visit(name):
     trace = demo(name)
     for visit in range(len(trace)):
         now = trace.snapshot(visit, 0)
@@ -96,7 +94,7 @@ def test_chips_are_the_ops_of_every_visit(name: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.floats(620, 3400), st.floats(1, 2))
-def test_chips_are_tidy_and_found_again(number: int, width: float, scale: float) -> None:
+def test_chips_are_tidy_and_found_again(number, width, scale):
     now = snapshots()[number % len(snapshots())]
     # The bar takes less scale in a narrow window, as `TransportBar` does.
     style, rect = Style(DARK, min(scale, width / 500)), QRectF(3, 4, width, 40)
@@ -118,7 +116,7 @@ def moved(painter: QPainter) -> None:
     painter.translate(0, 1)
 
 
-def test_cells_too_narrow_for_labels_name_the_heads() -> None:
+def test_cells_too_narrow_for_labels_name_the_heads():
     now, rect = demo("grouped-heads").snapshot(26, 0), QRectF(3, 4, 819, 30)
     assert scrubber_layout(now.program, Style(DARK), rect).cells
     with pytest.MonkeyPatch.context() as patch:
@@ -134,7 +132,7 @@ def test_cells_too_narrow_for_labels_name_the_heads() -> None:
     st.sampled_from(("naive-backward", "flash2-backward", "grouped-heads", "inspector")),
     st.integers(0, 10**6), st.floats(300, 1900),
 )  # fmt: skip
-def test_what_is_played_is_named_beside_the_cursor(name: str, at: int, width: float) -> None:
+def test_what_is_played_is_named_beside_the_cursor(name, at, width):
     """Its words are left out only if neither what has been done of it nor the rest has room."""
     trace, style, rect = demo(name), Style(DARK), QRectF(3, 4, width, 30)
     now = trace.snapshot(at % len(trace), 0)
@@ -165,9 +163,7 @@ def test_what_is_played_is_named_beside_the_cursor(name: str, at: int, width: fl
     st.sampled_from((*ALGORITHMS, "causal", "grouped-heads")), st.integers(0, 10**6),
     st.floats(0, 12), st.floats(500, 1500), st.floats(1, 2), st.booleans(),
 )  # fmt: skip
-def test_cells_cut_from_a_picture_look_as_if_painted(
-    name: str, at: int, x: float, width: float, scale: float, smooth: bool
-) -> None:
+def test_cells_cut_from_a_picture_look_as_if_painted(name, at, x, width, scale, smooth):
     trace = demo(name)
     now, rect = trace.snapshot(at % len(trace), 0), QRectF(x, 5.4, width, 28.2)
 
@@ -187,7 +183,7 @@ def pixels(image: QImage) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("name", [*ALGORITHMS, "causal", "grouped-heads", "window-sinks"])
-def test_partial_visits_are_counted_block_by_block(name: str) -> None:
+def test_partial_visits_are_counted_block_by_block(name):
     program = demo(name).program
     at, before = partial_before(program)
     kinds = [program.visit(n).kind.name == "PARTIAL" for n in range(len(program))]
@@ -198,7 +194,8 @@ def test_partial_visits_are_counted_block_by_block(name: str) -> None:
         assert visit == len(program) or program.visit(visit).first
 
 
-def test_boundaries_name_heads_launches_and_blocks() -> None:
+@pytest.mark.long
+def test_boundaries_name_heads_launches_and_blocks():
     heads = boundaries(demo("grouped-heads").program, 20)
     assert [edge.label for edge in heads] == [f"head {n}" for n in range(6)]
     assert all(demo("grouped-heads").program.visit(edge.visit).opens for edge in heads)
@@ -212,7 +209,7 @@ def test_boundaries_name_heads_launches_and_blocks() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, own in ALL.items() if own.backward])
-def test_what_heads_share_is_named_after_their_kv_head(name: str) -> None:
+def test_what_heads_share_is_named_after_their_kv_head(name):
     program = demo(name).program
     w, edges = program.workload, boundaries(program, 20)
     assert len({*w.kv_head_of}) < w.heads
@@ -227,7 +224,7 @@ def test_what_heads_share_is_named_after_their_kv_head(name: str) -> None:
     assert any("KV" in edge.label for edge in edges)
 
 
-def test_the_current_visit_is_marked_in_the_strip() -> None:
+def test_the_current_visit_is_marked_in_the_strip():
     rect = QRectF(0, 4, 600, 30)
     style = Style(DARK)
     current = QColor(style.theme.current).rgb()
@@ -241,7 +238,7 @@ def test_the_current_visit_is_marked_in_the_strip() -> None:
 # --- the bar -----------------------------------------------------------------------------------
 
 
-def test_clicking_a_chip_goes_to_its_op(bar: TransportBar) -> None:
+def test_clicking_a_chip_goes_to_its_op(bar):
     chosen = heard(bar)
     now = bar.chips.snapshot
     assert now is not None
@@ -250,7 +247,7 @@ def test_clicking_a_chip_goes_to_its_op(bar: TransportBar) -> None:
     assert chosen == [Cursor(3, op) for op in range(len(now.ops))]
 
 
-def test_clicking_and_dragging_goes_to_the_ends_of_visits(bar: TransportBar) -> None:
+def test_clicking_and_dragging_goes_to_the_ends_of_visits(bar):
     chosen = heard(bar)
     program = demo("flash2").program
     layout = scrubber_layout(program, bar.scrubber.style_now, bar.scrubber.place())
@@ -267,7 +264,7 @@ def test_clicking_and_dragging_goes_to_the_ends_of_visits(bar: TransportBar) -> 
     assert [cursor.visit for cursor in chosen] == [2, 3, 5]  # type: ignore[attr-defined]
 
 
-def test_arrow_keys_move_what_has_the_focus(bar: TransportBar) -> None:
+def test_arrow_keys_move_what_has_the_focus(bar):
     chosen = heard(bar)
     QTest.keyClick(bar.chips, Qt.Key.Key_Right)
     QTest.keyClick(bar.chips, Qt.Key.Key_Left)
@@ -276,7 +273,7 @@ def test_arrow_keys_move_what_has_the_focus(bar: TransportBar) -> None:
     assert chosen == [Cursor(3, 3), Cursor(3, 1), end_of_visit(program, 4)]
 
 
-def test_buttons_and_choices_say_what_the_user_wants(bar: TransportBar) -> None:
+def test_buttons_and_choices_say_what_the_user_wants(bar):
     out: list[object] = []
     bar.first_asked.connect(lambda: out.append("first"))
     bar.last_asked.connect(lambda: out.append("last"))
@@ -306,9 +303,7 @@ def test_buttons_and_choices_say_what_the_user_wants(bar: TransportBar) -> None:
     ("flash2", "limited by launch. Times are of a model"),
     ("flash2-backward", "The time of backward passes is not modelled."),
 ])  # fmt: skip
-def test_the_time_is_that_of_compare_and_its_tip_says_what_limits_it(
-    bar: TransportBar, name: str, tip: str
-) -> None:
+def test_the_time_is_that_of_compare_and_its_tip_says_what_limits_it(bar, name, tip):
     trace = demo(name)
     end = trace.snapshot(len(trace) - 1, len(trace.program.ops(len(trace) - 1)) - 1)
     bar.show_snapshot(end)
@@ -322,7 +317,7 @@ def test_the_time_is_that_of_compare_and_its_tip_says_what_limits_it(
     assert 0 < half.seconds < whole.seconds
 
 
-def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:
+def test_words_are_those_of_the_snapshot(bar):
     now = demo("flash2").snapshot(4, 1)
     bar.show_snapshot(now)
     assert bar.place.text() == position_words(now) == "visit 5 of 20"
@@ -333,14 +328,14 @@ def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:
     assert "line 7" in bar.chips.tip(chip)
 
 
-def test_outer_loop_of_flash1_goes_over_column_blocks(bar: TransportBar) -> None:
+def test_outer_loop_of_flash1_goes_over_column_blocks(bar):
     index = bar.step_box.findData(Granularity.ROW_BLOCK)
     assert bar.step_box.itemText(index) == "by row block"
     bar.show_snapshot(demo("flash1").snapshot(0, 0))
     assert bar.step_box.itemText(index) == "by column block"
 
 
-def test_every_control_has_a_name_a_tooltip_and_the_focus(bar: TransportBar) -> None:
+def test_every_control_has_a_name_a_tooltip_and_the_focus(bar):
     for control in (*bar.buttons.values(), bar.step_box, bar.speed_box):
         assert control.accessibleName()
         assert control.toolTip()
@@ -353,7 +348,7 @@ def test_every_control_has_a_name_a_tooltip_and_the_focus(bar: TransportBar) -> 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(("width", "scale"), [(1280, 2), (3840, 2)])
-def test_bar_fits_every_window(bar: TransportBar, theme: str, width: int, scale: float) -> None:
+def test_bar_fits_every_window(bar, theme, width, scale):
     bar.set_style(Style(THEMES[theme], scale))
     for name in ("causal", "flash1", "real-scale"):
         bar.show_snapshot(demo(name).snapshot(0, 0))
@@ -367,7 +362,7 @@ def test_bar_fits_every_window(bar: TransportBar, theme: str, width: int, scale:
         assert layout.chips[-1].rect.right() <= bar.chips.width()
 
 
-def test_a_sequence_of_a_batch_can_be_chosen(bar: TransportBar) -> None:
+def test_a_sequence_of_a_batch_can_be_chosen(bar):
     assert bar.sequence_box.isHidden()
     roomy = bar.place.width()
     chosen: list[int] = []

@@ -33,18 +33,17 @@ def table(panel) -> list[list[str]]:
     return [[panel.table.item(r, c).text() for c in range(columns)] for r in range(rows)]
 
 
+PANEL, DEMO, LAYOUT = "values", "causal", "algorithm"
+
+
 @pytest.fixture
-def window(open_window):
-    window = open_window("causal", (1280, 720))
-    window.desk.take("algorithm")
-    window.docks["values"].raise_()
+def window(window):
     window.session.go_to_tile(2, 1)
     window.session.settle()
     return window
 
 
-def test_the_cell_under_the_pointer_is_live(window):
-    panel, session = window.docks.panel("values"), window.session
+def test_the_cell_under_the_pointer_is_live(window, panel, session):
     point_at(window.board, Cell("l", 40, 0))
     before = session.view.snapshot
     assert panel.live.found.value == float(before.head.l[40])
@@ -57,8 +56,7 @@ def test_the_cell_under_the_pointer_is_live(window):
     assert panel.live.found is None
 
 
-def test_pinned_cells_stay_across_steps(window, qtbot):
-    panel, session = window.docks.panel("values"), window.session
+def test_pinned_cells_stay_across_steps(window, panel, session, qtbot):
     window.activateWindow()
     point_at(window.board, Cell("m", 41, 0))
     qtbot.keyClick(window.board, Qt.Key.Key_P)
@@ -83,8 +81,7 @@ def test_pinned_cells_stay_across_steps(window, qtbot):
     assert "used and dropped" in s[4]
 
 
-def test_rows_are_copied_and_unpinned(window, qtbot):
-    panel, session = window.docks.panel("values"), window.session
+def test_rows_are_copied_and_unpinned(panel, session, qtbot):
     for cell in (Cell("m", 0, 0), Cell("m", 41, 0), Cell("O", 63, 0)):
         panel.pin(cell)
     panel.table.selectRow(1)
@@ -102,8 +99,7 @@ def test_rows_are_copied_and_unpinned(window, qtbot):
     assert [row[0] for row in table(panel)] == ["m[0]", "O[63, 0]"]
 
 
-def test_a_row_selects_its_cell(window, qtbot):
-    panel, session = window.docks.panel("values"), window.session
+def test_a_row_selects_its_cell(panel, session, qtbot):
     panel.pin(Cell("V", 9, 2))
     spot = panel.table.visualItemRect(panel.table.item(0, 0)).center()
     qtbot.mouseClick(panel.table.viewport(), LEFT, pos=spot)
@@ -111,9 +107,9 @@ def test_a_row_selects_its_cell(window, qtbot):
     assert session.view.cell == Cell("V", 9, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seen", [True, False])
-def test_a_cell_pinned_while_another_run_arrives_is_forgotten(window, hooked, seen):
-    panel, session = window.docks.panel("values"), window.session
+def test_a_cell_pinned_while_another_run_arrives_is_forgotten(window, panel, session, hooked, seen):
 
     def pin(trace) -> None:
         assert session.view.snapshot.program is not trace.program  # what is seen is the old run
@@ -150,8 +146,7 @@ def test_a_panel_that_has_ended_hears_nothing_of_a_session_that_lives(qapp, hook
     assert hooked == []
 
 
-def test_controls_have_names_and_a_state_without_room_is_left_out(window):
-    panel = window.docks.panel("values")
+def test_controls_have_names_and_a_state_without_room_is_left_out(window, panel):
     for action in panel.commands.values():
         button = panel.bar.widgetForAction(action)
         assert button.accessibleName()
@@ -163,8 +158,7 @@ def test_controls_have_names_and_a_state_without_room_is_left_out(window):
     assert "on chip" in panel.live.accessibleDescription()
 
 
-def test_open_in_numpy_saves_a_tile_that_agrees(window, tmp_path):
-    panel, session = window.docks.panel("values"), window.session
+def test_open_in_numpy_saves_a_tile_that_agrees(window, panel, session, tmp_path):
     target = tmp_path / "mine.npz"
     choosing(panel.commands["open_in_numpy"].trigger, target)
     session.settle()
@@ -211,12 +205,11 @@ def read(window, cell: Cell, read_text: list[str]) -> tuple[str, float]:
     point_at(window.board, cell)
     assert window.board.hit == cell
     found = window.docks.panel("values").live.found
-    assert found is not None
     assert found.cell == cell
     return read_text[-1], found.value
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", DEMOS)
 def test_hover_formula_values_and_run_agree(open_window, qtbot, written, name):
     window = open_window(name, (1440, 900))

@@ -110,15 +110,12 @@ def test_a_label_keeps_off_the_line_that_leads_to_another():
     near = Wanted((QPointF(125, 80),), (QSizeF(40, 16),), 8.0, ((0, 1), (0, -1)), (1.0,))
     inside = QRectF(0, 0, 400, 200)
     led, other = place_labels([far, near], inside, [], np.empty((0, 2)))
-    assert led is not None
-    assert other is not None
     assert led.far
     assert other.box.bottom() <= 80  # below it the line goes to the right
     # Nor does such a line go through a label that is there already, however thin.
     bar = QRectF(130, 60, 4, 80)
     choices = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 10.0, ((1, 0), (-1, 0)), (5.0,))
     [placed] = place_labels([choices], inside, [bar], np.empty((0, 2)))
-    assert placed is not None
     assert placed.box.right() <= 100
 
 
@@ -259,7 +256,6 @@ def click(view: PlotView, at: QPointF) -> None:
 
 def test_the_pointer_reads_the_nearest_point(plot):
     move(plot, plot.where(64, 64**2 * 3.0) + QPointF(3, -4))
-    assert plot.spot is not None
     assert plot.spot.details == ("Curve naive", "12.0 KiB")
     assert "12.0 KiB" in plot.accessibleDescription()
     move(plot, plot.where(16, 2.0**20))
@@ -318,7 +314,6 @@ def test_the_zoom_stays_while_the_axes_do(plot):
 def test_keys_go_along_a_curve_and_pick(plot, qtbot):
     plot.setFocus()
     QTest.keyClick(plot, Qt.Key.Key_PageDown)
-    assert plot.spot is not None
     assert (plot.spot.series, plot.spot.x) == (0, 16)
     QTest.keyClick(plot, Qt.Key.Key_PageDown)
     QTest.keyClick(plot, Qt.Key.Key_Down)
@@ -340,7 +335,6 @@ def test_keys_and_pointer_go_over_a_map(plot, qtbot):
     plot.setFocus()
     for key in (Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_PageDown):
         QTest.keyClick(plot, key)
-    assert plot.spot is not None
     assert (plot.spot.index, plot.spot.pick) == ((1, 1), (32.0, 32.0))
     for _ in range(2):
         QTest.keyClick(plot, Qt.Key.Key_PageUp)

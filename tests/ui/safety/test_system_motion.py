@@ -4,7 +4,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -49,9 +48,7 @@ def portal(session_bus: str) -> Callable[..., Portal]:
         ({}, None),
     ],
 )
-def test_a_portal_is_understood(
-    portal: Callable[..., Portal], methods: tuple[str, ...], known: Known, reduces: bool | None
-) -> None:
+def test_a_portal_is_understood(portal, methods, known, reduces):
     asked = portal(known, methods).asked
     # A machine under load may take longer than the limit, which is an answer, too.
     wait_until(lambda: system_reduces_motion() is reduces)
@@ -59,14 +56,12 @@ def test_a_portal_is_understood(
 
 
 @LINUX
-def test_a_bus_without_a_portal_says_nothing(session_bus: str) -> None:
+def test_a_bus_without_a_portal_says_nothing(session_bus):
     assert system_reduces_motion() is None
 
 
 @LINUX
-def test_without_a_bus_nothing_is_said(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_bus_nothing_is_said(monkeypatch, capfd):
     for address in ("", "unix:path=/nowhere/bus", "tcp:host=localhost,port=1", "nonsense"):
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         assert system_reduces_motion() is None
@@ -76,7 +71,7 @@ def test_without_a_bus_nothing_is_said(
 
 
 @LINUX
-def test_a_portal_that_never_answers_is_not_waited_for(portal: Callable[..., Portal]) -> None:
+def test_a_portal_that_never_answers_is_not_waited_for(portal):
     portal({APPEARANCE: ("u", 1)}, mute=True)
     asking, answers = begin_asking()
     asking.join(10)
@@ -85,9 +80,7 @@ def test_a_portal_that_never_answers_is_not_waited_for(portal: Callable[..., Por
 
 @LINUX
 @pytest.mark.parametrize("says", [b"", b"OK 1234deadbeef1234deadbeef12345678\r\n"])
-def test_a_bus_that_never_answers_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: bytes
-) -> None:
+def test_a_bus_that_never_answers_is_not_waited_for(monkeypatch, tmp_path, says):
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "bus"))
         mute.listen()
@@ -104,5 +97,5 @@ def test_a_bus_that_never_answers_is_not_waited_for(
     ("status", "printed", "reduces"),
     [(0, "1\n", True), (0, "0\n", False), (1, "", None), (0, "maybe\n", None)],
 )
-def test_what_macos_prints_is_understood(status: int, printed: str, reduces: bool | None) -> None:
+def test_what_macos_prints_is_understood(status, printed, reduces):
     assert mac_answer(status, printed) is reduces

@@ -6,25 +6,18 @@ from hypothesis import strategies as st
 from PySide6.QtGui import QUndoCommand
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import Scenario, load_scenario, with_values
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
+from tests.helpers.changes import change
 from tests.helpers.runs import scenario, scenarios, trace_of, visits_in_order
+from tests.helpers.sessions import make_session
 from ui.session.history import MOST_STEPS, Steps, carried, kept_cell
-from ui.session.session import Session
-
-
-def make_session(name):
-    session = Session("numpy")
-    session.open(SCENARIOS / f"{name}.toml")
-    session.settle()
-    return session
 
 
 def changed(session, table, **values):
     """Change values of the scenario on show, as a panel would."""
-    session.propose(with_values(session.scenario, {table: values}), "a change")
-    session.settle()
+    change(session, {table: values}, "a change")
 
 
 def test_a_title_claims_no_more_than_holds(qapp):
@@ -62,8 +55,7 @@ def test_back_at_what_was_opened_the_title_is_too(qapp):
 def test_a_title_that_was_just_written_stays(qapp, tmp_path):
     session = make_session("causal")
     changed(session, "mask", causal=False)
-    session.propose(with_values(session.scenario, {"title": "Every tile"}), "title")
-    session.settle()
+    change(session, {"title": "Every tile"}, "title")
     assert session.scenario.title == "Every tile"
     session.save(tmp_path / "mine.toml")
     assert load_scenario(tmp_path / "mine.toml").title == "Every tile"
@@ -94,9 +86,7 @@ def test_undo_keeps_a_bounded_number_of_steps(qapp):
 
 
 @given(scenarios(longest=9), scenarios(longest=9), st.data())
-def test_another_run_shows_the_same_part_of_the_matrix(
-    before: Scenario, after: Scenario, data: st.DataObject
-) -> None:
+def test_another_run_shows_the_same_part_of_the_matrix(before, after, data):
     old, new = trace_of(before), trace_of(after)
     w = new.workload
     number = data.draw(st.integers(0, len(old.program) - 1))
@@ -134,7 +124,7 @@ def test_another_run_shows_the_same_part_of_the_matrix(
         (Cell("m", 5, 0), True),
     ],
 )
-def test_a_cell_is_kept_where_the_run_has_it(cell: Cell, kept: bool) -> None:
+def test_a_cell_is_kept_where_the_run_has_it(cell, kept):
     trace = trace_of(scenario(nq=6, nk=4, d=2))
     assert kept_cell(cell, trace) == (cell if kept else None)
     assert kept_cell(None, trace) is None

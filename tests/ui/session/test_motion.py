@@ -295,7 +295,7 @@ def passed(trace, head, seconds, by, speed=1.0):
     return advanced(trace.program, replace(head, done=lasts), seconds - left, by)
 
 
-@pytest.mark.sweep(keep=12)
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("motion", [True, False])
 @pytest.mark.parametrize("by", list(Granularity))
 @pytest.mark.parametrize("speed", [0.1, 1.0, 20.0])

@@ -62,9 +62,9 @@ def title(window: Any) -> str:
     return str(window.session.scenario.title)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", list(CONTENTS))
-def test_the_window_goes_on_while_a_file_is_read(ending, open_window, tmp_path, qtbot) -> None:
-    window = open_window()
+def test_the_window_goes_on_while_a_file_is_read(ending, window, tmp_path, qtbot) -> None:
     path = tmp_path / f"a\x1bb{ending}"
     with held_back(path, CONTENTS[ending]) as go:
         before = window.session.view
@@ -80,9 +80,9 @@ def test_the_window_goes_on_while_a_file_is_read(ending, open_window, tmp_path, 
     assert not window.header.progress.isVisible()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("instead", ["cancel", "demo", "change"])
-def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> None:
-    window = open_window()
+def test_what_is_wanted_later_counts(instead, window, tmp_path, qtbot) -> None:
     path = tmp_path / "slow.toml"
     acts = {
         "cancel": window.header.progress.cancelled.emit,
@@ -101,17 +101,18 @@ def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> N
     assert path not in window.settings.recent
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("ending", [*CONTENTS, ".png", ".pdf"])
-def test_a_pipe_is_refused_in_one_line(ending, open_window, tmp_path) -> None:
-    window, path = open_window(), tmp_path / f"pipe{ending}"
+def test_a_pipe_is_refused_in_one_line(ending, window, tmp_path) -> None:
+    path = tmp_path / f"pipe{ending}"
     os.mkfifo(path)
     window.files.open_path(path)
     window.session.settle()
     assert window.messages.text().startswith(f"{path}: expected a readable file (it is a pipe")
 
 
-def test_a_file_that_does_not_fit_in_memory_is_one_line(open_window, tmp_path) -> None:
-    window, told = open_window(), []
+def test_a_file_that_does_not_fit_in_memory_is_one_line(window, tmp_path) -> None:
+    told = []
     path = tmp_path / "large.toml"
     window.session.reading.read(path, lambda _: bytearray(2**62), told.append, told.append)
     window.session.settle()

@@ -19,6 +19,9 @@ from tests.helpers.changes import choose_algorithm
 from ui.panels.code.panel import CodePanel
 from ui.widgets.message_bar import MessageKind
 
+DEMO = "causal"
+SIZE = (1920, 1080)
+
 UNTIL = {
     "breakpoint": 0, "tile": 1, "row": 2, "op": 3, "maximum": 4, "skipped": 5, "limit": 6,
 }  # fmt: skip
@@ -48,9 +51,8 @@ def press(qtbot, window, key, modifier=Qt.KeyboardModifier.NoModifier):
         ("skipped", TileSkipped()),
     ],
 )
-def test_run_goes_to_what_is_chosen(open_window, qtbot, choice, condition):
-    window = open_window("causal", (1920, 1080))
-    bar, session = bar_of(window), window.session
+def test_run_goes_to_what_is_chosen(window, session, qtbot, choice, condition):
+    bar = bar_of(window)
     bar.until.setCurrentIndex(UNTIL[choice])
     bar.fields["i"].setValue(2)
     bar.fields["j"].setValue(1)
@@ -64,8 +66,7 @@ def test_run_goes_to_what_is_chosen(open_window, qtbot, choice, condition):
         assert bar.status.toolTip() == f"Stopped: {condition.words}"
 
 
-def test_enter_in_a_field_runs(open_window, qtbot):
-    window = open_window("causal", (1920, 1080))
+def test_enter_in_a_field_runs(window, qtbot):
     bar = bar_of(window)
     bar.until.setCurrentIndex(UNTIL["row"])
     bar.fields["row"].setFocus()
@@ -76,9 +77,8 @@ def test_enter_in_a_field_runs(open_window, qtbot):
     assert 40 in window.session.view.snapshot.visit.rows
 
 
-def test_nothing_found_says_so_and_the_cursor_stays(open_window, qtbot):
-    window = open_window("causal", (1920, 1080))
-    bar, session = bar_of(window), window.session
+def test_nothing_found_says_so_and_the_cursor_stays(window, session, qtbot):
+    bar = bar_of(window)
     session.go(Cursor(3, 2))
     session.settle()
     for choice, words in (("limit", "SRAM over the limit"), ("tile", "tile (0, 3)")):
@@ -96,9 +96,7 @@ def test_nothing_found_says_so_and_the_cursor_stays(open_window, qtbot):
     assert not window.messages.isVisible()
 
 
-def test_keys_run_to_breakpoints_both_ways(open_window, qtbot):
-    window = open_window("causal", (1920, 1080))
-    session = window.session
+def test_keys_run_to_breakpoints_both_ways(window, session, qtbot):
     press(qtbot, window, Qt.Key.Key_F8)
     assert "No breakpoint" in window.messages.text()
     assert session.cursor == Cursor(0, 0)
@@ -116,8 +114,7 @@ def test_keys_run_to_breakpoints_both_ways(open_window, qtbot):
     assert not window.messages.isVisible()
 
 
-def test_run_until_opens_the_panel_and_takes_the_keyboard(open_window, qtbot, qapp):
-    window = open_window("causal", (1920, 1080))
+def test_run_until_opens_the_panel_and_takes_the_keyboard(window, qtbot, qapp):
     assert not window.docks["code"].isVisible()
     press(qtbot, window, Qt.Key.Key_F8, Qt.KeyboardModifier.ControlModifier)
     qapp.processEvents()
@@ -132,8 +129,7 @@ def test_run_until_opens_the_panel_and_takes_the_keyboard(open_window, qtbot, qa
     assert window.messages.isVisible() or window.session.cursor > Cursor(0, 0)
 
 
-def test_breakpoints_are_listed_and_removed(open_window, qtbot):
-    window = open_window("causal", (1920, 1080))
+def test_breakpoints_are_listed_and_removed(window, qtbot):
     bar, runs = bar_of(window), window.session.runs
     assert [a.isEnabled() for a in bar.list_menu().actions()] == [False]
     for choice in ("maximum", "skipped"):
@@ -254,9 +250,8 @@ def test_choosing_a_row_while_playing_keeps_the_place(open_window):
     assert session.view.report.row == 3
 
 
-def test_a_long_search_is_cancelled_and_leaves_everything(open_window, qtbot, monkeypatch):
-    window = open_window("causal", (1920, 1080))
-    session, started = window.session, threading.Event()
+def test_a_long_search_is_cancelled_and_leaves_everything(window, session, qtbot, monkeypatch):
+    started = threading.Event()
     strip = window.header.progress
 
     def endless(self, cursor, conditions, progress=None, **rest):

@@ -3,8 +3,10 @@
 import pytest
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario, with_values
+from simulator.problem.scenario import load_scenario
 from simulator.program.playback import Cursor, first_cursor, last_cursor
+from tests.helpers.changes import change
+from tests.helpers.sessions import make_session
 from ui.session.engines import Engines
 from ui.session.session import Session, out_of_memory
 
@@ -12,9 +14,7 @@ from ui.session.session import Session, out_of_memory
 @pytest.fixture
 def batch(qapp):
     """A run of the first of three sequences of 38, 13 and 61 keys."""
-    session = Session("numpy")
-    session.open(SCENARIOS / "batch.toml")
-    session.settle()
+    session = make_session("batch")
     yield session
     session.close()
 
@@ -110,8 +110,7 @@ def test_what_is_asked_for_meanwhile_counts(batch):
     batch.settle()
     assert shown(batch) == (0, Cursor(1, 0))
     batch.sequences.show(2)
-    batch.propose(with_values(batch.scenario, {"input": {"seed": 5}}), "another seed")
-    batch.settle()
+    change(batch, {"input": {"seed": 5}}, "another seed")
     assert batch.scenario.input.seed == 5
     assert batch.scenario.batch.shown == 0
     batch.first()
@@ -126,8 +125,7 @@ def test_moving_is_no_change_and_a_file_keeps_what_its_author_said(batch, tmp_pa
     batch.settle()
     assert batch.undo_stack.isClean()
     assert not batch.undo_stack.canUndo()
-    batch.propose(with_values(batch.scenario, {"attention": {"head_dim": 16}}), "head size")
-    batch.settle()
+    change(batch, {"attention": {"head_dim": 16}}, "head size")
     batch.sequences.show(2)
     batch.settle()
     batch.save(tmp_path / "kept.toml")
@@ -141,8 +139,7 @@ def test_moving_is_no_change_and_a_file_keeps_what_its_author_said(batch, tmp_pa
     batch.save(tmp_path / "undone.toml")
     assert load_scenario(tmp_path / "undone.toml").batch == author.batch
     # A sequence that is typed is the author's word.
-    batch.propose(with_values(batch.scenario, {"batch": {"sequence": 2}}), "sequence")
-    batch.settle()
+    change(batch, {"batch": {"sequence": 2}}, "sequence")
     batch.sequences.show(0)
     batch.settle()
     batch.save(tmp_path / "said.toml")

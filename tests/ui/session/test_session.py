@@ -22,19 +22,14 @@ from simulator.problem.scenario import load_scenario, parse_scenario, with_value
 from simulator.problem.workload import read_inputs
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor
+from tests.helpers.changes import change
 from tests.helpers.runs import fitted, needed_mask, scenario
+from tests.helpers.sessions import make_session
 from ui.session.engines import Engines
 from ui.session.session import Session
 from ui.session.worker import Worker
 
 CAUSAL = {"mask": {"causal": True}}
-
-
-def make_session(name="causal"):
-    session = Session("numpy")
-    session.open(SCENARIOS / f"{name}.toml")
-    session.settle()
-    return session
 
 
 def test_of_waiting_jobs_of_a_kind_only_the_last_runs(qapp):
@@ -68,8 +63,7 @@ def test_a_refused_scenario_changes_nothing(qapp):
     view, trace, refusals = session.view, session.trace, []
     session.refused.connect(refusals.append)
     tables = {"input": {"source": "file", "path": "/no/such.npz"}}
-    session.propose(with_values(session.scenario, tables), "input")
-    session.settle()
+    change(session, tables, "input")
     assert isinstance(refusals[0], InputError)
     assert session.view is view
     assert session.trace is trace
@@ -146,10 +140,8 @@ def test_undo_of_a_file_that_is_gone_changes_nothing(three, tmp_path):
     array = np.ones((1, 64, 32), np.float16)
     np.savez(target, q=array, k=array, v=array)
     tables = {"input": {"source": "file", "path": str(target)}}
-    three.propose(with_values(three.scenario, tables), "input")
-    three.settle()
-    three.propose(with_values(three.scenario, {"input": {"source": "random"}}), "random")
-    three.settle()
+    change(three, tables, "input")
+    change(three, {"input": {"source": "random"}}, "random")
     before, refusals = counts(three), []
     assert before[0] == 4
     three.refused.connect(refusals.append)
@@ -200,11 +192,9 @@ def test_undo_keeps_the_name_that_the_scenario_was_saved_under(qapp, tmp_path):
 def test_inputs_are_kept_while_only_the_mask_changes(qapp):
     session = make_session()
     inputs = session.trace.inputs
-    session.propose(with_values(session.scenario, {"mask": {"causal": False}}), "mask")
-    session.settle()
+    change(session, {"mask": {"causal": False}}, "mask")
     assert session.trace.inputs is inputs
-    session.propose(with_values(session.scenario, {"input": {"seed": 5}}), "seed")
-    session.settle()
+    change(session, {"input": {"seed": 5}}, "seed")
     assert session.trace.inputs is not inputs
     session.close()
 
@@ -363,6 +353,7 @@ def test_inputs_that_are_kept_are_those_of_the_scenario(first, then):
     found.row_block(0, 0)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("first", ALGORITHMS)
 def test_inputs_that_are_kept_are_those_of_the_next_algorithm(first):
     engines = Engines("numpy")

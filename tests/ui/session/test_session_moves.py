@@ -12,17 +12,12 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import SPEEDS, Cursor, Granularity, last_cursor
 from simulator.run.breakpoints import AtTile
 from simulator.run.snapshot import Cell
+from tests.helpers.changes import change
+from tests.helpers.sessions import make_session
 from ui.session.runs import Stop
 from ui.session.session import Session
 from ui.session.view import Need, nothing
 from ui.session.worker import Worker
-
-
-def make_session():
-    session = Session("numpy")
-    session.open(SCENARIOS / "causal.toml")
-    session.settle()
-    return session
 
 
 def ticking(session):
@@ -161,8 +156,7 @@ def test_playing_goes_on_to_the_end_and_then_starts_over(walking, qtbot):
 
 def test_the_place_of_a_lesson_is_no_step_and_leaves_when_it_is_put_back(walking):
     session, then = walking, []
-    session.propose(with_values(session.scenario, {"tiling": {"rows": 32}}), "rows 32")
-    session.settle()
+    change(session, {"tiling": {"rows": 32}}, "rows 32")
     session.go_to_tile(1, 1)
     session.select(Cell("S", 40, 20))
     session.settle()
@@ -246,8 +240,7 @@ def test_a_run_is_told_before_its_first_view_and_its_file_with_it(walking):
     assert session.cursor == Cursor(0, 0)
     assert session.undo_stack.canUndo()
     assert session.undo_stack.isClean()
-    session.propose(with_values(session.scenario, {"tiling": {"rows": 8}}), "rows 8")
-    session.settle()
+    change(session, {"tiling": {"rows": 8}}, "rows 8")
     assert not session.undo_stack.isClean()
 
 
@@ -299,8 +292,7 @@ def test_a_step_of_playing_is_searched_in_the_run_that_it_is_of(walking):
     first = session.trace
     end = last_cursor(first.program)
     assert session.runs.step_to(first, Cursor(0, 0), end)() == Stop(Cursor(1, 0), AtTile(1, 0))
-    session.propose(with_values(session.scenario, {"tiling": {"rows": 32}}), "rows 32")
-    session.settle()
+    change(session, {"tiling": {"rows": 32}}, "rows 32")
     end = last_cursor(session.trace.program)
     # Row block 0 of 32 rows sees two tiles of 16 keys.
     stop = session.runs.step_to(session.trace, Cursor(0, 0), end)()

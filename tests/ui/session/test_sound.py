@@ -29,7 +29,6 @@ class Desk:
         self.sound.set(on)
         self.session.open(SCENARIOS / "causal.toml")
         self.session.settle()
-        assert self.session.trace is not None
         self.program = self.session.trace.program
 
     def wait(self, seconds: float) -> None:
@@ -56,7 +55,6 @@ class Desk:
     @property
     def moves(self) -> int:
         """How many tiles the shown op moves."""
-        assert self.session.view is not None
         return len(self.session.view.snapshot.op.moves)
 
 
@@ -73,7 +71,6 @@ def test_each_tile_is_heard_when_it_lands(desk: Desk) -> None:
     for _ in range(12):
         desk.next()
         view = desk.session.view
-        assert view is not None
         op = view.snapshot.op
         assert desk.sound.played == seen
         passed = 0.0

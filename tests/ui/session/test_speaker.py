@@ -26,7 +26,7 @@ def threads() -> int:
 
 
 @pytest.mark.parametrize("period", [64, 960, 1000])
-def test_what_is_mixed_is_what_a_film_has(period: int) -> None:
+def test_what_is_mixed_is_what_a_film_has(period):
     asked = {0: ["Q", "K"], 3: ["V"], 5: ["K"]}
     mixer, parts = Mixer(), []
     for n in range(2 * RATE // period):
@@ -40,7 +40,7 @@ def test_what_is_mixed_is_what_a_film_has(period: int) -> None:
     assert mixer.silent
 
 
-def test_a_device_plays_all_that_it_is_asked_to() -> None:
+def test_a_device_plays_all_that_it_is_asked_to():
     speaker = Speaker("NULL")
     assert speaker.silent
     speaker.play("K")
@@ -54,7 +54,7 @@ def test_a_device_plays_all_that_it_is_asked_to() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
-def test_its_thread_ends_with_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_its_thread_ends_with_it(capfd):
     Speaker("NULL").close()
     before = threads()
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_its_thread_ends_with_it(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_it_can_be_closed_twice_and_from_another_thread() -> None:
+def test_it_can_be_closed_twice_and_from_another_thread():
     speaker = Speaker("NULL")
     other = threading.Thread(target=speaker.close)
     other.start()
@@ -75,7 +75,7 @@ def test_it_can_be_closed_twice_and_from_another_thread() -> None:
     speaker.close()
 
 
-def test_where_there_is_no_device_it_says_so_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_where_there_is_no_device_it_says_so_in_one_line(capfd):
     with pytest.raises(NoSoundError) as told:
         Speaker(ELSEWHERE)
     assert str(told.value).startswith("No sound: ")
@@ -84,15 +84,13 @@ def test_where_there_is_no_device_it_says_so_in_one_line(capfd: pytest.CaptureFi
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ALSA is Linux's")
-def test_alsa_prints_nothing_whether_it_has_a_device_or_not(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_alsa_prints_nothing_whether_it_has_a_device_or_not(capfd):
     with contextlib.suppress(NoSoundError):
         Speaker("ALSA").close()
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_tick_is_as_long_as_it_says() -> None:
+def test_a_tick_is_as_long_as_it_says():
     wave = tick("Q")
     assert len(wave) == round(LENGTH * RATE)
     assert abs(wave[-1]) < 1e-3

@@ -24,7 +24,7 @@ def awake() -> Iterator[Awake]:
     out.release(10)
 
 
-def test_granted_and_taken_back(awake: Awake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_granted_and_taken_back(awake, monkeypatch):
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
     awake.hold()
     wait_until(lambda: awake.granted)
@@ -37,7 +37,7 @@ def test_granted_and_taken_back(awake: Awake, monkeypatch: pytest.MonkeyPatch) -
     assert wakepy.modecount() == 0
 
 
-def test_asked_once_however_often_it_is_told(awake: Awake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asked_once_however_often_it_is_told(awake, monkeypatch):
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
     awake.hold()
     wait_until(lambda: awake.granted)
@@ -50,9 +50,7 @@ def test_asked_once_however_often_it_is_told(awake: Awake, monkeypatch: pytest.M
 
 
 @LINUX
-def test_without_a_bus_it_says_so_and_prints_nothing(
-    awake: Awake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_bus_it_says_so_and_prints_nothing(awake, monkeypatch, capfd):
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
     awake.hold()
     wait_until(lambda: awake.why)
@@ -68,9 +66,7 @@ def test_without_a_bus_it_says_so_and_prints_nothing(
     # The library for D-Bus leaves the socket of a bus that does not answer to the collector.
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-def test_a_bus_that_never_answers_holds_nothing_up(
-    awake: Awake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_bus_that_never_answers_holds_nothing_up(awake, monkeypatch, tmp_path):
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "bus"))
         mute.listen()
@@ -126,9 +122,7 @@ def bus(tmp_path: Path) -> Iterator[str]:
 
 
 @LINUX
-def test_a_screen_saver_is_asked_and_released_with_its_own_cookie(
-    awake: Awake, monkeypatch: pytest.MonkeyPatch, bus: str
-) -> None:
+def test_a_screen_saver_is_asked_and_released_with_its_own_cookie(awake, monkeypatch, bus):
     heard: list[tuple[str, tuple[object, ...]]] = []
     ready = threading.Event()
     service = threading.Thread(target=serve, args=(bus, heard, ready), daemon=True)

@@ -15,7 +15,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 from ui.look.draw import text_width
 from ui.look.flow import Face, FlowWord, Piece, flow, width_of
 from ui.look.lesson_text import FORMATS
-from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.look.theme import DARK, THEMES, Style
 from ui.talk.caption import (
     BODY,
     SMALLEST,
@@ -27,6 +27,8 @@ from ui.talk.caption import (
 )
 from ui.talk.caption_text import blocks, plain_text, words_of
 
+pytestmark = pytest.mark.usefixtures("qapp")
+
 CAPTION = Caption(
     "One factor repairs it",
     r"$\alpha = e^{m_{\mathrm{old}} - m}$ is 0.307. Multiplying $\ell$ and $O$ by it moves "
@@ -35,11 +37,6 @@ CAPTION = Caption(
     "Why is one factor enough for all of a row?",
     r"All its exponentials were taken against the same $m_{\mathrm{old}}$, so all are off by it.",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
 
 
 # --- Markdown ---------------------------------------------------------------------------------

@@ -33,8 +33,6 @@ def test_captions_ask_the_run_that_the_session_has(qtbot: QtBot, tmp_path: Path)
     for number in range(3):
         qtbot.waitUntil(lambda n=number: player.step_number == n and player.settled)
         trace, step = player.session.trace, player.step
-        assert trace is not None
-        assert step is not None
         snapshot = trace.snapshot(step.cursor.visit, step.cursor.op)
         m = cell_value(snapshot, Cell("m", 0, 0)).value
         assert m is not None

@@ -117,6 +117,7 @@ def test_a_clicked_cell_a_choice_and_a_function_are_answers(window):
     assert "O is not multiplied by alpha." in judged(window, dialog)
 
 
+@pytest.mark.long
 def test_the_box_asks_about_the_lesson_on_show_and_opens_once(window):
     window.lessons.open(next(LESSONS.glob("*-two-corners.md")))
     settle(window)

@@ -2,15 +2,15 @@
 
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
-from pytestqt.qtbot import QtBot
 
 from simulator.base.glossary import glossary
 from ui.kit.boxes import scene
 from ui.kit.shapes import Sentence
 from ui.look.terms import TermSpot, said_of
-from ui.look.theme import DARK, Style, load_fonts
+from ui.look.theme import DARK, Style
 from ui.talk.caption import Caption, caption_terms
-from ui.talk.lesson_bar import LessonBar
+
+pytestmark = pytest.mark.usefixtures("qapp")
 
 SAID = Caption(
     "A tile", "Each tile is in SRAM. A **row block** has tiles.", question="What is HBM?"
@@ -18,22 +18,7 @@ SAID = Caption(
 LEFT = Qt.MouseButton.LeftButton
 
 
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
-
-
-@pytest.fixture
-def bar(qtbot: QtBot) -> LessonBar:
-    bar = LessonBar()
-    qtbot.addWidget(bar)
-    bar.resize(1280, 160)
-    bar.caption.show_caption(SAID)
-    bar.show()
-    return bar
-
-
-def test_each_word_of_a_caption_is_marked_where_it_stands_first() -> None:
+def test_each_word_of_a_caption_is_marked_where_it_stands_first():
     found = caption_terms(SAID, Style(DARK), 1000, 400)
     assert [spot.name for spot, _ in found] == ["tile", "SRAM", "row block", "row block", "HBM"]
     for n, (_, box) in enumerate(found):
@@ -41,7 +26,7 @@ def test_each_word_of_a_caption_is_marked_where_it_stands_first() -> None:
         assert not any(box.intersects(other) for _, other in found[n + 1 :])
 
 
-def test_a_click_asks_for_a_word_and_the_stage_has_none(bar: LessonBar, qtbot: QtBot) -> None:
+def test_a_click_asks_for_a_word_and_the_stage_has_none(bar, qtbot):
     (spot, box), *_ = bar.caption.terms
     with qtbot.waitSignal(bar.word_asked) as asked:
         qtbot.mouseClick(bar.caption, LEFT, pos=box.center().toPoint())
@@ -50,9 +35,7 @@ def test_a_click_asks_for_a_word_and_the_stage_has_none(bar: LessonBar, qtbot: Q
     assert bar.caption.terms == []
 
 
-def test_a_citation_is_marked_without_its_bracket_and_says_its_paper(
-    bar: LessonBar, qtbot: QtBot
-) -> None:
+def test_a_citation_is_marked_without_its_bracket_and_says_its_paper(bar, qtbot):
     bar.caption.show_caption(Caption("One pass", "It needs no whole row (Dao et al. 2022)."))
     name = "Dao et al. 2022"
     cited = [box for spot, box in bar.caption.terms if spot.name == name]
@@ -66,7 +49,7 @@ def test_a_citation_is_marked_without_its_bracket_and_says_its_paper(
     assert [box.width() for box in bare] == pytest.approx([box.width() for box in cited], abs=0.1)
 
 
-def test_keys_go_from_word_to_word(bar: LessonBar, qtbot: QtBot) -> None:
+def test_keys_go_from_word_to_word(bar, qtbot):
     asked: list[str] = []
     bar.word_asked.connect(asked.append)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
@@ -74,7 +57,7 @@ def test_keys_go_from_word_to_word(bar: LessonBar, qtbot: QtBot) -> None:
     assert asked == ["tile", "SRAM"]
 
 
-def test_a_sentence_of_a_panel_marks_words_and_has_tips_but_not_on_the_stage() -> None:
+def test_a_sentence_of_a_panel_marks_words_and_has_tips_but_not_on_the_stage():
     words = {word.name: word for word in glossary()}
     rect = QRectF(0, 0, 240, 60)
     made = scene(Sentence("Its bytes go to HBM and back, a tile each time"), Style(DARK), rect)

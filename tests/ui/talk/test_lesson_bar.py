@@ -12,18 +12,15 @@ from pytestqt.qtbot import QtBot
 
 from simulator.lesson.steps import ResolvedStep
 from tests.helpers.shown_lessons import shipped_steps
-from ui.look.theme import DARK, Style, load_fonts
+from ui.look.theme import DARK, Style
 from ui.talk.caption import BODY, SMALLEST, LessonEnd, caption_height, caption_layout, caption_of
 from ui.talk.lesson_bar import LONGEST, LessonBar, strip_height, text_rect, text_style
 from ui.talk.slide import line_count
 
+pytestmark = pytest.mark.usefixtures("qapp")
+
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 LEFT = Qt.MouseButton.LeftButton
-
-
-@pytest.fixture(autouse=True)
-def _fonts(qapp: object) -> None:
-    load_fonts()
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +38,7 @@ def step(steps: dict[str, ResolvedStep]) -> ResolvedStep:
 # --- room -------------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("large", [False, True], ids=["window", "page"])
 @pytest.mark.parametrize("size", SIZES[::2], ids=str)
 def test_every_caption_of_every_lesson_fits_at_full_size(steps, size, large) -> None:
@@ -90,6 +87,7 @@ def test_at_any_text_scale_they_are_made_smaller_rather_than_cut(steps, size, sc
         assert round(BODY * laid.scale) > SMALLEST, name
 
 
+@pytest.mark.long
 def test_the_longest_caption_is_what_the_docs_allow(steps) -> None:
     for text, key in ((LONGEST.body, "caption"), (LONGEST.question, "question"),
                       (LONGEST.answer, "answer")):  # fmt: skip

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSlider, QComboBox, QLine
 from simulator.base.assets import LESSONS
 from ui.look.layouts import LAYOUTS
 from ui.panels.kv_cache.panel import CachePanel
-from ui.safety.settings import Settings
 from ui.talk.lessons import Lessons
 from ui.window.main_window import MainWindow
 
@@ -23,7 +22,7 @@ def begin(window: MainWindow, path: Path) -> Lessons:
     return window.lessons
 
 
-def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
+def test_choices_in_panels_follow_the_steps(open_window):
     window = open_window()
     lessons = begin(window, LESSONS / "10-sharing-heads.md")
     titles = [step.title for step in lessons.player.lesson.steps]  # type: ignore[union-attr]
@@ -55,9 +54,7 @@ def _chosen(panel: QWidget) -> list[tuple[str, object]]:
 
 
 @pytest.mark.long
-def test_a_lesson_leaves_no_choice_behind_in_any_panel(
-    open_window: Open, settings: Settings, tmp_path: Path
-) -> None:
+def test_a_lesson_leaves_no_choice_behind_in_any_panel(open_window, settings, tmp_path):
     """The user's own come back, also where the lesson has chosen another model."""
     chosen = ", ".join((
         'memory = "tilted", over = "Bc", latent = "sharing", schedule = "algorithms"',

@@ -7,17 +7,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTabBar
-from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.lesson.course import course, course_paths, parts
-from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.scenario import with_values
 from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
 from ui.look.layouts import LAYOUT_PANELS
-from ui.safety.settings import Settings
 from ui.session.session import Session
-from ui.session.view import View
 from ui.talk.caption import caption_of
 from ui.talk.lessons import Lessons
 from ui.window.main_window import MainWindow
@@ -78,16 +75,6 @@ def begin(window: MainWindow, path: Path) -> Lessons:
     return window.lessons
 
 
-def view_of(window: MainWindow) -> View:
-    assert window.session.view is not None
-    return window.session.view
-
-
-def scenario_of(window: MainWindow) -> Scenario:
-    assert window.session.scenario is not None
-    return window.session.scenario
-
-
 def wait(window: MainWindow) -> None:
     """Let a walk come to its end."""
     for _ in range(4000):
@@ -99,26 +86,25 @@ def wait(window: MainWindow) -> None:
 
 
 @pytest.mark.long
-def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, lesson: Path) -> None:
+def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window, lesson):
     window = open_window("grouped-heads")
     lessons = begin(window, lesson)
     player, bar = lessons.player, lessons.bar
     assert bar.isVisible()
-    assert player.step is not None
     assert player.step.title == "One"
     assert window.session.cursor.visit == 1
-    assert view_of(window).report.row == 3
-    assert [point.tile for point in view_of(window).points] == [(0, 1)]
+    assert window.session.view.report.row == 3
+    assert [point.tile for point in window.session.view.points] == [(0, 1)]
 
     QTest.keyClick(window, Qt.Key.Key_PageDown)
     window.session.settle()
     assert player.step.title == "Two"
     assert not player.revealed
-    program = view_of(window).snapshot.program
+    program = window.session.view.snapshot.program
     index = program.index(0, 1, 0)
     assert index is not None
     assert window.session.cursor == end_of_visit(program, index)
-    assert view_of(window).points == ()
+    assert window.session.view.points == ()
 
     QTest.keyClick(window, Qt.Key.Key_PageDown)
     assert player.step.title == "Two"
@@ -126,7 +112,7 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
     QTest.keyClick(window, Qt.Key.Key_PageDown)
     window.session.settle()
     assert player.step.title == "Three"
-    assert scenario_of(window).mask.causal
+    assert window.session.scenario.mask.causal
     assert window.desk.lent == ("exactness", "")
     assert window.docks["exactness"].isVisible()
 
@@ -135,7 +121,6 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
     assert player.step.title == "Three"
     assert player.ended, "after the last step the end is told"
     caption = bar.caption.shown
-    assert caption is not None
     assert caption.title == "End of lesson: Short"
     assert "Next" not in caption.body, "it is none of those that ship"
     assert "last lesson" not in caption.body
@@ -156,7 +141,6 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
 def at_its_last_step(window: MainWindow, name: str) -> Lessons:
     lessons = begin(window, LESSONS / name)
     lesson = lessons.player.lesson
-    assert lesson is not None
     lessons.player.go(len(lesson.steps) - 1)
     wait(window)
     lessons.player.reveal()
@@ -164,7 +148,7 @@ def at_its_last_step(window: MainWindow, name: str) -> Lessons:
 
 
 @pytest.mark.long
-def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: Open) -> None:
+def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window):
     window = open_window("grouped-heads")
     lessons = at_its_last_step(window, "01-soft-lookup.md")
     player, bar = lessons.player, lessons.bar
@@ -172,7 +156,6 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     QTest.keyClick(window, Qt.Key.Key_PageDown)
     assert player.path == LESSONS / "01-soft-lookup.md", "one key too many only tells the end"
     caption, button = bar.caption.shown, bar.buttons["next"]
-    assert caption is not None
     assert caption.title == "End of lesson: Soft lookup"
     assert "Next: **One token through a layer**" in caption.body
     assert (button.text(), button.isEnabled()) == ("Next lesson", True)
@@ -186,7 +169,6 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     assert player.step_number == 0
     assert not player.ended
     assert button.text() == "Next"
-    assert bar.caption.shown is not None
     assert bar.caption.shown.lesson == "One token through a layer"
     assert window.windowTitle().startswith("One token through a layer[*] — Tilescope")
 
@@ -196,7 +178,7 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
 
 
 @pytest.mark.long
-def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
+def test_the_last_lesson_says_that_it_was(open_window):
     window = open_window("causal")
     last = course()[-1].path
     lessons = at_its_last_step(window, last.name)
@@ -205,7 +187,6 @@ def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
         wait(window)
     assert lessons.player.path == last
     caption = lessons.bar.caption.shown
-    assert caption is not None
     assert caption.body.startswith("This was the last lesson.")
     assert not lessons.bar.buttons["next"].isEnabled()
     lessons.player.go(0)
@@ -213,22 +194,22 @@ def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
     assert not lessons.player.ended
 
 
-def test_a_key_that_is_held_does_not_run_into_the_next_lesson(open_window: Open) -> None:
+def test_a_key_that_is_held_does_not_run_into_the_next_lesson(open_window):
     window = open_window("causal")
     assert not window.actions_by_name["lesson_next"].autoRepeat()
 
 
 @pytest.mark.long
-def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
+def test_leaving_puts_back_what_was_on_show(open_window):
     window = open_window("grouped-heads")
     window.desk.take("memory")
     session = window.session
-    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.propose(with_values(window.session.scenario, {"mask": {"causal": False}}), "not causal")
     session.settle()
     session.go(Cursor(7, 2))
     session.choose_row(50)
     session.settle()
-    scenario, title, row = session.scenario, window.windowTitle(), view_of(window).report.row
+    scenario, title, row = session.scenario, window.windowTitle(), window.session.view.report.row
     docks = {spec.name for spec, dock in window.docks if dock.isVisible()}
 
     lessons = begin(window, ROOT_D)
@@ -237,7 +218,9 @@ def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     assert window.desk.lent == ("inspector", "sqrt_d")
     assert not window.docks.panel("sqrt_d").visibleRegion().isEmpty()
     assert not session.undo_stack.canUndo(), "a lesson has its own history"
-    session.propose(with_values(scenario_of(window), {"mask": {"causal": True}}), "in the lesson")
+    session.propose(
+        with_values(window.session.scenario, {"mask": {"causal": True}}), "in the lesson"
+    )
     session.settle()
     assert session.undo_stack.undoText() == "in the lesson"
 
@@ -248,27 +231,25 @@ def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     assert session.scenario == scenario
     assert window.windowTitle() == title
     assert session.cursor == Cursor(7, 2)
-    assert view_of(window).report.row == row
+    assert window.session.view.report.row == row
     assert session.path == SCENARIOS / "grouped-heads.toml"
     assert {spec.name for spec, dock in window.docks if dock.isVisible()} == docks
     assert window.settings.layout == "memory"
     assert session.undo_stack.undoText() == "not causal"
     session.undo_stack.undo()
     session.settle()
-    assert scenario_of(window).mask.causal
+    assert window.session.scenario.mask.causal
 
 
-def test_undo_never_shows_the_scenario_of_another_step(open_window: Open, lesson: Path) -> None:
-    window = open_window()
-    lessons, session = begin(window, lesson), window.session
-    session.propose(with_values(scenario_of(window), {"tiling": {"rows": 8}}), "rows 8")
+def test_undo_never_shows_the_scenario_of_another_step(window, session, lesson):
+    lessons = begin(window, lesson)
+    session.propose(with_values(window.session.scenario, {"tiling": {"rows": 8}}), "rows 8")
     session.settle()
     assert session.undo_stack.canUndo()
     assert window.isWindowModified()
     lessons.player.go(2)
     session.settle()
     third = session.scenario
-    assert third is not None
     assert third.mask.causal
     assert not session.undo_stack.canUndo()
     assert not window.isWindowModified()
@@ -289,11 +270,10 @@ def motions_cut_short(session: Session) -> list[bool]:
 
 
 @pytest.mark.long
-def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
-    window = open_window()
+def test_motion_walks_op_by_op_and_back(window, session, lesson):
     window.set_motion(True)
     lessons = begin(window, ONLINE)
-    player, session = lessons.player, window.session
+    player = lessons.player
     wait(window)
     start = session.cursor
     seen: list[Cursor] = []
@@ -301,9 +281,8 @@ def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None
     cut = motions_cut_short(session)
     player.next()
     wait(window)
-    assert player.step is not None
     assert session.cursor == player.step.cursor
-    assert view_of(window).points == player.step.points
+    assert window.session.view.points == player.step.points
     player.next()
     wait(window)
     there = player.step.cursor
@@ -318,8 +297,7 @@ def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None
 
 
 @pytest.mark.long
-def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) -> None:
-    window = open_window()
+def test_a_step_that_plays_starts_at_its_start(window, lesson):
     window.set_motion(True)
     window.session.set_speed(20.0)
     lessons = begin(window, lesson)
@@ -330,7 +308,6 @@ def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) 
     lessons.player.next()
     wait(window)
     step = lessons.player.step
-    assert step is not None
     assert step.start is not None
     assert seen[0] == step.start
     assert seen[-1] == step.cursor
@@ -346,8 +323,8 @@ def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) 
     assert step.start not in seen, "back: the end, not the play again"
 
 
-def test_who_goes_elsewhere_meanwhile_is_not_pulled_back(open_window: Open, lesson: Path) -> None:
-    window = open_window()
+@pytest.mark.long
+def test_who_goes_elsewhere_meanwhile_is_not_pulled_back(window, lesson):
     window.set_motion(True)
     lessons = begin(window, lesson)
     wait(window)
@@ -359,8 +336,8 @@ def test_who_goes_elsewhere_meanwhile_is_not_pulled_back(open_window: Open, less
     assert window.session.cursor == Cursor(9, 0)
 
 
-def test_layouts_chosen_in_a_lesson_are_not_remembered(open_window: Open, lesson: Path) -> None:
-    window = open_window()
+@pytest.mark.long
+def test_layouts_chosen_in_a_lesson_are_not_remembered(window, lesson):
     before = window.settings.layout
     begin(window, lesson)
     window.desk.actions["cache"].trigger()
@@ -372,12 +349,11 @@ def test_layouts_chosen_in_a_lesson_are_not_remembered(open_window: Open, lesson
     assert not window.docks["cache"].isVisible()
 
 
-def test_a_broken_step_is_told_and_the_rest_opens(open_window: Open, tmp_path: Path) -> None:
+def test_a_broken_step_is_told_and_the_rest_opens(open_window, tmp_path):
     path = tmp_path / "broken.md"
     path.write_text(SHORT.replace('layout = "exactness"', 'layout = "exact"'), encoding="utf-8")
     window = open_window()
     lessons = begin(window, path)
-    assert lessons.player.lesson is not None
     assert len(lessons.player.lesson.steps) == 2
     told = window.messages.text()
     assert "broken.md:" in told
@@ -387,13 +363,12 @@ def test_a_broken_step_is_told_and_the_rest_opens(open_window: Open, tmp_path: P
     assert window.messages.isVisible()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "front matter"), ('+++\ntitle = "x"\n+++\n', "a step"), (None, "readable file")],
 )
-def test_what_is_no_lesson_changes_nothing(
-    open_window: Open, tmp_path: Path, text: str | None, words: str
-) -> None:
+def test_what_is_no_lesson_changes_nothing(open_window, tmp_path, text, words):
     path = tmp_path / "none.md"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -408,7 +383,7 @@ def test_what_is_no_lesson_changes_nothing(
     assert window.desk.lent is None
 
 
-def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
+def test_a_panel_that_a_layout_has_not_is_told(tmp_path):
     from simulator.lesson.reader import load_lesson
 
     path = tmp_path / "panel.md"
@@ -419,12 +394,11 @@ def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_closing_within_a_lesson_keeps_the_users_own_things(
-    open_window: Open, settings: Settings, lesson: Path
-) -> None:
+@pytest.mark.long
+def test_closing_within_a_lesson_keeps_the_users_own_things(open_window, settings, lesson):
     window = open_window("grouped-heads")
     session = window.session
-    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.propose(with_values(window.session.scenario, {"mask": {"causal": False}}), "not causal")
     session.settle()
     window.desk.take("memory")
     begin(window, lesson)
@@ -435,8 +409,7 @@ def test_closing_within_a_lesson_keeps_the_users_own_things(
     assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
 
 
-def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
-    window = open_window()
+def test_the_menu_lists_the_shipped_lessons_by_part(window):
     menu = window.menus["Lessons"]
     orders = []
     for _ in range(3):
@@ -464,8 +437,7 @@ def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
     assert shown == ["3  Online softmax\t8 min"]
 
 
-def test_the_menu_has_the_lanes_of_the_course_map(open_window: Open) -> None:
-    window = open_window()
+def test_the_menu_has_the_lanes_of_the_course_map(window):
     window.settings.add_lesson_done("01-soft-lookup")
     menu, paths = window.menus["Lessons"], course_paths()
     menu.aboutToShow.emit()
@@ -488,8 +460,7 @@ def test_the_menu_has_the_lanes_of_the_course_map(open_window: Open) -> None:
     assert shown.pixelColor(x, above).name() == window.style_now.theme.current.lower()
 
 
-def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
-    window = open_window()
+def test_without_a_lesson_its_keys_are_free(window):
     names = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
     assert not any(window.actions_by_name[name].isEnabled() for name in names)
     begin(window, ONLINE)
@@ -499,7 +470,7 @@ def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
 
 
 @pytest.mark.long
-def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -> None:
+def test_opening_a_scenario_leaves_the_lesson(open_window, lesson):
     window = open_window("grouped-heads")
     begin(window, lesson)
     window.files.open_path(lesson.with_suffix(".toml"))
@@ -516,7 +487,7 @@ def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -
 
 
 @pytest.mark.long
-def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
+def test_a_lesson_fits_the_window_of_a_small_screen(open_window):
     # 1280 x 720 less a title bar.
     window = open_window(size=(1264, 672))
     lessons = begin(window, ONLINE)
@@ -528,23 +499,22 @@ def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
     assert lessons.bar.isVisible()
 
 
-def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
-    qapp: QApplication, settings: Settings, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(qapp, settings, qtbot, tmp_path):
     path = tmp_path / "short.md"
     path.write_text(SHORT, encoding="utf-8")
     window = make_window(path, settings=settings)
     qtbot.addWidget(window)
     window.show()
     window.session.settle()
-    assert view_of(window).points
+    assert window.session.view.points
     window.lessons.player.leave()
     window.session.settle()
-    assert not view_of(window).points
+    assert not window.session.view.points
     window.close()
 
 
-def test_a_step_in_a_low_window_has_its_panel_in_front_and_tabs_above(open_window: Open) -> None:
+@pytest.mark.long
+def test_a_step_in_a_low_window_has_its_panel_in_front_and_tabs_above(open_window):
     window = open_window("flash2", (1280, 720))
     window.files.open_path(ONLINE)
     for front in ("memory", "softmax", "softmax"):

@@ -19,7 +19,6 @@ from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import DARK, Style
 from ui.talk.caption import Caption, caption_layout, caption_numbers
-from ui.talk.lesson_bar import LessonBar
 
 M8 = Pointer(cell=Cell("m", 8, 0))
 LEFT = Qt.MouseButton.LeftButton
@@ -97,16 +96,6 @@ def test_numbers_have_their_places_and_leave_no_trace_in_the_text(qapp):
     for n, (_, box) in enumerate(found):
         assert box.width() > 5
         assert not any(box.intersects(other) for _, other in found[n + 1 :])
-
-
-@pytest.fixture
-def bar(qtbot):
-    bar = LessonBar()
-    qtbot.addWidget(bar)
-    bar.resize(1280, 160)
-    bar.caption.show_caption(SAID)
-    bar.show()
-    return bar
 
 
 def moved(widget, at, buttons=Qt.MouseButton.NoButton, modifiers=Qt.KeyboardModifier.NoModifier):

@@ -1,7 +1,6 @@
 """Paging through a lesson faster than it is computed, going back, leaving a step and returning."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,12 @@ from ui.session.calm import Calm
 from ui.widgets.fade import SIGN, Fade
 from ui.window.main_window import MainWindow
 
+SIZE = (1200, 760)
 Key = Qt.Key
 ONLINE, CACHE = (LESSONS / f"{name}.md" for name in ("05-online-softmax", "09-kv-cache"))
 _following = lesson_after(CACHE)
 assert _following
 FOLLOWING = _following.path
-
-
-@pytest.fixture
-def talk(open_window, monkeypatch, qapp) -> Iterator[MainWindow]:
-    """A window in a talk."""
-    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
-    window = open_window(size=(1200, 760))
-    window.presenter.start()
-    qapp.processEvents()
-    yield window
-    window.presenter.end()
-    qapp.processEvents()
 
 
 def show(window: MainWindow, path: Path, number: int) -> None:
@@ -57,6 +45,7 @@ def press(window: MainWindow, key: Key) -> None:
 # --- faster than it is computed -------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("number", "presses", "expected"),
     [(1, 3, (CACHE, 3, False)), (6, 2, (CACHE, 6, True)), (6, 3, (FOLLOWING, 0, False))],
@@ -140,6 +129,7 @@ def words_of(one: QImage, other: QImage) -> QRect:
     return QRect(QPoint(min(xs), min(ys)), QPoint(max(xs), max(ys)))
 
 
+@pytest.mark.long
 def test_a_window_that_is_black_stays_black_while_a_step_comes(talk) -> None:
     show(talk, CACHE, 2)
     QTest.keyClick(talk.windowHandle(), Key.Key_PageDown)
@@ -194,6 +184,7 @@ def test_a_step_whose_run_is_refused_leaves_the_one_before(talk, tmp_path) -> No
 # --- back -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_page_up_goes_back_over_the_border_of_lessons(talk) -> None:
     show(talk, FOLLOWING, 0)
     player = talk.lessons.player
@@ -221,6 +212,7 @@ def test_before_the_first_lesson_there_is_none(talk) -> None:
 # --- elsewhere ------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("leave", [Key.Key_Home, Key.Key_Left, "row"])
 def test_what_does_not_hold_fades_and_one_key_returns(talk, leave) -> None:
     show(talk, ONLINE, 1)
@@ -267,6 +259,7 @@ def type_text(window: MainWindow, keys: str) -> None:
     window.session.settle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "number"), [("G5\n", 4), ("3\n", 2), ("G12\n", 7), ("2", 0), ("G\n", 0), ("\n", 0)]
 )
@@ -284,6 +277,7 @@ def test_a_number_and_enter_go_to_a_step(talk, keys, number) -> None:
     assert talk.lessons.player.step_number == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["toggle_spotlight", "toggle_pen"])
 def test_the_transport_does_not_come_while_something_is_pointed_at(talk, what) -> None:
     stage = talk.stage

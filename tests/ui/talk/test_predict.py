@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
 
 from simulator.lesson.predict import outcome
 from simulator.lesson.reader import load_lesson
@@ -96,7 +95,7 @@ def _window(lessons: Lessons) -> MainWindow:
     return window
 
 
-def test_caption_and_run_wait_until_somebody_answers(lessons: Lessons) -> None:
+def test_caption_and_run_wait_until_somebody_answers(lessons):
     player, card, window = lessons.player, lessons.bar.card, _window(lessons)
     steps = player.lesson.steps
     assert player.waits
@@ -119,12 +118,12 @@ def test_caption_and_run_wait_until_somebody_answers(lessons: Lessons) -> None:
     assert window.session.cursor == steps[1].cursor
     assert "0.307" in lessons.bar.caption.accessibleDescription()
     assert card.words == "Computed 0.307, yours 0.45: 0.143 above."
-    assert card.scale is not None
     assert (card.scale.guess, round(card.scale.truth or 0, 3)) == (0.45, 0.307)
     assert not cover.isVisible()
 
 
-def test_what_is_answered_is_not_asked_again_unless_one_wants(lessons: Lessons) -> None:
+@pytest.mark.long
+def test_what_is_answered_is_not_asked_again_unless_one_wants(lessons):
     player, window = lessons.player, _window(lessons)
     player.guess(0.3)
     window.session.settle()
@@ -139,7 +138,7 @@ def test_what_is_answered_is_not_asked_again_unless_one_wants(lessons: Lessons) 
     assert player.waits
 
 
-def test_one_key_skips_and_nothing_of_the_question_stays(lessons: Lessons) -> None:
+def test_one_key_skips_and_nothing_of_the_question_stays(lessons):
     player, window = lessons.player, _window(lessons)
     player.next()
     window.session.settle()
@@ -150,7 +149,7 @@ def test_one_key_skips_and_nothing_of_the_question_stays(lessons: Lessons) -> No
     assert (player.step_number, player.waits) == (2, True)
 
 
-def test_a_choice_is_pressed_or_typed(lessons: Lessons) -> None:
+def test_a_choice_is_pressed_or_typed(lessons):
     player, card, window = lessons.player, lessons.bar.card, _window(lessons)
     player.go(2)
     window.session.settle()
@@ -165,7 +164,7 @@ def test_a_choice_is_pressed_or_typed(lessons: Lessons) -> None:
     assert card.words == "Yes: “tired”."
 
 
-def test_a_cell_that_is_clicked_is_the_guess(lessons: Lessons) -> None:
+def test_a_cell_that_is_clicked_is_the_guess(lessons):
     player, window = lessons.player, _window(lessons)
     player.go(3)
     window.session.settle()
@@ -175,13 +174,11 @@ def test_a_cell_that_is_clicked_is_the_guess(lessons: Lessons) -> None:
     assert player.waits, "a cell of another row is no answer"
     window.session.select(Cell("S", 8, 10))
     window.session.settle()
-    assert player.outcome is not None
     assert player.outcome.right
 
 
-def test_in_a_talk_the_halls_answer_is_typed_wherever_the_focus_is(
-    lessons: Lessons, qtbot: QtBot
-) -> None:
+@pytest.mark.long
+def test_in_a_talk_the_halls_answer_is_typed_wherever_the_focus_is(lessons, qtbot):
     card, window = lessons.bar.card, _window(lessons)
     window.present(True)
     window.session.settle()
@@ -195,7 +192,6 @@ def test_in_a_talk_the_halls_answer_is_typed_wherever_the_focus_is(
     assert card.field.text() == "0.45"
     assert window.presenter._guess_key("B") is None, "B stays the black screen"
     enter = window.presenter._guess_key("Return")
-    assert enter is not None
     enter()
     window.session.settle()
     assert card.words.endswith("0.143 above.")
@@ -203,7 +199,7 @@ def test_in_a_talk_the_halls_answer_is_typed_wherever_the_focus_is(
     qtbot.waitUntil(lambda: card.parentWidget() is lessons.bar)
 
 
-def test_films_show_the_question_for_as_long_as_it_takes_to_think(lesson: Path) -> None:
+def test_films_show_the_question_for_as_long_as_it_takes_to_think(lesson):
     board = make_storyboard(load_lesson(lesson, LAYOUT_PANELS), range(4), fps=10)
     asks = [shot for shot in board.shots if shot.asks]
     assert [shot.step for shot in asks] == [1, 2, 3]
@@ -213,7 +209,7 @@ def test_films_show_the_question_for_as_long_as_it_takes_to_think(lesson: Path) 
     assert second[-1].arrived
 
 
-def test_handouts_have_the_question_on_a_page_before_the_answer(lesson: Path) -> None:
+def test_handouts_have_the_question_on_a_page_before_the_answer(lesson):
     read = load_lesson(lesson, LAYOUT_PANELS)
     pages = [(shot.step, shot.asks) for shot in handout(read, range(4), questions=True).shots]
     steps = [(0, False), (1, True), (1, False), (2, True), (2, False), (3, True), (3, False)]
@@ -221,15 +217,13 @@ def test_handouts_have_the_question_on_a_page_before_the_answer(lesson: Path) ->
     assert len(handout(read, range(4)).shots) == 4
 
 
-def test_no_scale_tells_the_answer_by_its_ends(lessons: Lessons) -> None:
+def test_no_scale_tells_the_answer_by_its_ends(lessons):
     step = lessons.player.step
-    assert step is not None
     asked = step.prediction
     assert asked is not None
     free = replace(asked, span=None, truth=328.0, digits=0, unit="kB")
     assert scale_of(free, 100.0, told=False) is None
     told = scale_of(free, 100.0, told=True)
-    assert told is not None
     assert (told.low, told.high) == (0.0, 500.0)
     assert verdict(free, outcome(free, 100.0)).endswith("3.3 times too small.")
     choice = replace(free, choices=("a", "b"), truth=1.0)

@@ -18,9 +18,7 @@ Key, Ctrl = Qt.Key, Qt.KeyboardModifier.ControlModifier
 LESSON = LESSONS / "05-online-softmax.md"
 
 
-@pytest.fixture
-def window(open_window) -> MainWindow:
-    return open_window(size=(1200, 760))
+SIZE = (1200, 760)
 
 
 @pytest.fixture
@@ -161,6 +159,7 @@ def test_without_a_lesson_a_clicker_steps_through_the_run(window) -> None:
     presenter.end()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [Key.Key_B, Key.Key_Period])
 def test_a_clicker_blanks_the_screen_and_brings_it_back(talk, window, key) -> None:
     press(window, key)
@@ -169,6 +168,7 @@ def test_a_clicker_blanks_the_screen_and_brings_it_back(talk, window, key) -> No
     assert not window.blanked
 
 
+@pytest.mark.long
 def test_a_full_stop_that_wants_shift_is_one(talk, window) -> None:
     press(window, Key.Key_Period, Qt.KeyboardModifier.ShiftModifier)
     assert window.blanked
@@ -180,6 +180,7 @@ def test_a_clicker_ends_the_talk(talk, window, key) -> None:
     assert not talk.on
 
 
+@pytest.mark.long
 def test_escape_switches_things_off_before_it_ends_the_talk(talk, window) -> None:
     for switch in (talk.toggle_pen, talk.toggle_spotlight, talk.toggle_blank):
         switch()
@@ -191,6 +192,7 @@ def test_escape_switches_things_off_before_it_ends_the_talk(talk, window) -> Non
     assert not talk.on
 
 
+@pytest.mark.long
 def test_keys_of_the_pen(talk, window) -> None:
     undone = window.session.undo_stack.index()
     press(window, Key.Key_P, Ctrl)
@@ -290,6 +292,7 @@ def test_typing_is_left_alone_without_a_talk(window, qapp) -> None:
     assert field.text() == "be"
 
 
+@pytest.mark.long
 def test_a_message_has_its_own_keys(talk, window, qtbot) -> None:
     window.actions_by_name["about"].trigger()
     box = window.findChild(QMessageBox, "message")
@@ -316,6 +319,7 @@ def test_the_table_of_keys_holds_together(window) -> None:
 # --- pointer --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_pointer_that_stands_still_goes_and_comes_back(window, qtbot) -> None:
     presenter = window.presenter
     presenter._still.setInterval(30)
@@ -343,6 +347,7 @@ def test_a_pointer_that_stands_still_goes_and_comes_back(window, qtbot) -> None:
 # --- speaker --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_with_one_screen_the_speakers_window_opens_by_its_key(talk, window, qtbot) -> None:
     assert not talk.speaker.isVisible()
     press(window, Key.Key_S)
@@ -386,9 +391,10 @@ def test_the_speakers_window_follows_the_lesson_and_leads_it(talk, window, qtbot
     assert now.caption.title == "No lesson is open"
 
 
-def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) -> None:
+@pytest.mark.long
+def test_keys_in_the_speakers_window_lead_the_talk(talk, window, session, qapp, qtbot) -> None:
     talk.link.open()
-    speaker, session = talk.speaker, window.session
+    speaker = talk.speaker
     speaker.activateWindow()
     qapp.processEvents()
     assert speaker.isActiveWindow()
@@ -415,6 +421,7 @@ def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) ->
     assert not speaker.isVisible()
 
 
+@pytest.mark.long
 def test_space_presses_a_button_that_has_the_focus(talk, window, qapp) -> None:
     talk.link.open()
     talk.speaker.activateWindow()
@@ -450,6 +457,7 @@ def test_a_screen_that_goes_brings_the_speakers_window_back(talk, window, qapp) 
     assert not talk.speaker.isVisible()
 
 
+@pytest.mark.long
 def test_the_theme_of_the_speakers_window_follows(talk, window) -> None:
     talk.link.open()
     window.settings.theme = "light"

@@ -133,6 +133,7 @@ def test_a_recorded_step_is_the_very_view(window, qtbot, home):
     assert not window.docks["code"].visibleRegion().isEmpty()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("high", [720, 1000])
 def test_the_panel_recorded_is_the_one_in_front_in_its_place(open_window, high, qapp):
     window = open_window("flash2", (1440, high))
@@ -146,6 +147,7 @@ def test_the_panel_recorded_is_the_one_in_front_in_its_place(open_window, high, 
     assert front_panel(window, "algorithm") == ("code" if high == 720 else "values")
 
 
+@pytest.mark.long
 def test_the_second_step_plays_from_the_first(window, qtbot, home):
     dialog = opened(window)
     assert not dialog.play_box.isEnabled()
@@ -175,6 +177,7 @@ def test_the_second_step_plays_from_the_first(window, qtbot, home):
     assert dialog.step().start is None
 
 
+@pytest.mark.long
 def test_a_visit_without_a_tile_has_none_to_point_at(window):
     scenario = window.session.scenario
     naive = type(scenario).model_validate(
@@ -192,6 +195,7 @@ def test_a_visit_without_a_tile_has_none_to_point_at(window):
 # --- shipped lessons --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_step_for_a_shipped_lesson_goes_into_a_copy(window, qtbot, home):
     before = SHIPPED.read_bytes()
     window.lessons.open(SHIPPED)
@@ -211,6 +215,7 @@ def test_a_step_for_a_shipped_lesson_goes_into_a_copy(window, qtbot, home):
     assert (step.layout, step.points) == (shown.layout, shown.points)
 
 
+@pytest.mark.long
 def test_without_the_copy_a_new_lesson_is_begun(window, qtbot, home):
     dialog = opened(window)
     dialog.target.take(SHIPPED)
@@ -221,6 +226,7 @@ def test_without_the_copy_a_new_lesson_is_begun(window, qtbot, home):
     assert (lesson.title, len(lesson.steps)) == ("05 online softmax", 1)
 
 
+@pytest.mark.long
 def test_a_shipped_lesson_that_is_typed_becomes_a_copy(window, qtbot, home):
     before = SHIPPED.read_bytes()
     (home / SHIPPED.name).write_text("mine")
@@ -239,7 +245,7 @@ def test_a_shipped_lesson_that_is_typed_becomes_a_copy(window, qtbot, home):
 # --- mistakes ---------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
@@ -349,6 +355,7 @@ def test_words_are_counted(window, qtbot):
 # --- files, keys, looks -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_files_are_chosen_beside_the_dialog(window, qtbot, home):
     dialog = opened(window)
     retype(qtbot, dialog.title_edit, "One")
@@ -424,7 +431,7 @@ def test_a_run_that_plays_stops(window):
     assert dialog.step().cursor == dialog.view.snapshot.cursor
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 def test_nothing_is_cut_off(window, qtbot, home, scale, theme):

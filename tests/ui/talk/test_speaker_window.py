@@ -182,7 +182,7 @@ def test_everything_has_its_room(window, qapp, steps, asking, size, scale, theme
         assert not place(one).intersects(place(other))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("zoom", [-len(ZOOMS), 0, len(ZOOMS)])
 def test_no_text_of_a_lesson_is_cut_off_at_any_size(window, qapp, zoom) -> None:
     window.zoom(zoom)

@@ -41,19 +41,8 @@ from ui.window.main_window import MainWindow
 
 TELLING = ("01-soft-lookup", "05-online-softmax", "09-kv-cache")
 """Lessons with tokens, tiles and plots, read at all sizes; others show what these lack."""
+SIZE = (1200, 760)
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
-
-
-@pytest.fixture
-def talk(open_window, monkeypatch, qapp):
-    """A window in a talk, without a lesson."""
-    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
-    window = open_window(size=(1200, 760))
-    window.presenter.start()
-    qapp.processEvents()
-    yield window
-    window.presenter.end()
-    qapp.processEvents()
 
 
 def press(window: MainWindow, key: Qt.Key) -> None:
@@ -106,7 +95,7 @@ def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
     ],
     ids=str,
 )
-def test_the_last_row_reads_every_label(name, steps, size) -> None:
+def test_the_last_row_reads_every_label(name, steps, size):
     application()
     lesson = shipped_lessons()[name]
     frames = LessonFrames(lesson, handout(lesson, steps), "dark", size, new_window)
@@ -121,11 +110,11 @@ def test_the_last_row_reads_every_label(name, steps, size) -> None:
         frames.close()
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["02-why-sqrt-d", "05-online-softmax", "09-kv-cache", "07-flash-attention-2"]
 )
-def test_a_film_shows_no_control_that_nobody_can_use(name) -> None:
+def test_a_film_shows_no_control_that_nobody_can_use(name):
     application()
     made: list[MainWindow] = []
 
@@ -154,7 +143,7 @@ def test_a_film_shows_no_control_that_nobody_can_use(name) -> None:
 # --- one scene --------------------------------------------------------------------------------
 
 
-def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
+def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp):
     def frames() -> list[int]:
         # Qt puts the bar of a place with one dock far outside.
         bars = [bar for bar in talk.findChildren(QTabBar) if bar.parent() is talk and bar.x() >= 0]
@@ -175,19 +164,20 @@ def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
     assert talk.transport.isVisible()
 
 
-def test_a_talk_that_ends_as_it_begins_leaves_nothing_hidden(talk, qapp) -> None:
+def test_a_talk_that_ends_as_it_begins_leaves_nothing_hidden(talk, qapp):
     # Before the text has the size of the stage.
     talk.presenter.end()
     QTest.qWait(300)
     talk.presenter.start()
     talk.presenter.end()
-    QTest.qWait(300)
+    wait_until(lambda: talk.header.isVisible() and talk.transport.isVisible(), QTest.qWait)
+    QTest.qWait(100)  # for what is late
     assert talk.header.isVisible()
     assert talk.transport.isVisible()
     assert not talk.stage.title.isVisible()
 
 
-def test_controls_come_in_the_empty_band_alone_and_leave(talk, qapp) -> None:
+def test_controls_come_in_the_empty_band_alone_and_leave(talk, qapp):
     stage = talk.stage
     assert not talk.transport.isVisible()
     QTest.mouseMove(talk.windowHandle(), QPoint(300, 200))  # to point at the board
@@ -210,14 +200,14 @@ def test_controls_come_in_the_empty_band_alone_and_leave(talk, qapp) -> None:
 
 
 @pytest.mark.parametrize("source", ["Xiao et al.", "e.g."])
-def test_a_slide_ends_with_a_sentence(qapp, source) -> None:
+def test_a_slide_ends_with_a_sentence(qapp, source):
     first = "The keys of a window are few, and a sink beside it keeps the rest of the weight."
     long = f"Models that stream keep the first few tokens for this ({source} 2023, who have tried"
     body = f"{first} {long} windows with them and without them, in many models of any length)."
     assert slide_body(Caption("Sinks", body, 0, 3)) == first
 
 
-def test_nothing_of_a_slides_caption_is_cut_below(qapp) -> None:
+def test_nothing_of_a_slides_caption_is_cut_below(qapp):
     first = "Softmax divides each exponential by the sum of all, $p_j = e^{s_j} / \\sum_k e^{s_k}$."
     body = f"{first} No weight is negative, and they sum to one. The word “tired” gets most of it."
     size = QSize(1920, 1080)
@@ -234,7 +224,7 @@ def test_nothing_of_a_slides_caption_is_cut_below(qapp) -> None:
 # --- what it cost -----------------------------------------------------------------------------
 
 
-def test_costs_are_those_of_the_comparison(qapp) -> None:
+def test_costs_are_those_of_the_comparison(qapp):
     program = simulate(SCENARIOS / "flash2.toml").program
     costs = costs_of(program)
     totals = comparison_of(program).totals
@@ -254,7 +244,7 @@ def test_costs_are_those_of_the_comparison(qapp) -> None:
 
 
 @pytest.mark.long
-def test_what_it_cost_says_what_of_it_is_the_mask() -> None:
+def test_what_it_cost_says_what_of_it_is_the_mask():
     """Naive attention computes hidden scores, too, so a causal run has half of its factor so."""
     costs = costs_of(program_of(load_scenario(SCENARIOS / "real-scale.toml")))
     assert costs.factor == "5.98×"
@@ -262,7 +252,7 @@ def test_what_it_cost_says_what_of_it_is_the_mask() -> None:
     assert costs_of(simulate(SCENARIOS / "flash2.toml").program).mask == ""
 
 
-def test_at_the_end_of_a_run_a_key_shows_what_it_cost(talk) -> None:
+def test_at_the_end_of_a_run_a_key_shows_what_it_cost(talk):
     session, stage = talk.session, talk.stage
     session.last()
     session.settle()
@@ -278,7 +268,8 @@ def test_at_the_end_of_a_run_a_key_shows_what_it_cost(talk) -> None:
     assert not stage.slide.isVisible()  # the run goes on elsewhere
 
 
-def test_the_end_of_a_lesson_shows_it_and_the_next_lesson_does_not(talk) -> None:
+@pytest.mark.long
+def test_the_end_of_a_lesson_shows_it_and_the_next_lesson_does_not(talk):
     path = LESSONS / "07-flash-attention-2.md"
     talk.lessons.player.open(path, len(load_lesson(path).steps) - 1)
     talk.session.settle()
@@ -326,7 +317,7 @@ All again.
 
 
 @pytest.mark.long
-def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_path) -> None:
+def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_path):
     path = tmp_path / "framed.md"
     path.write_text(FRAMED, encoding="utf-8")
     window = open_window(size=(1200, 760))
@@ -346,9 +337,7 @@ def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_pat
     assert back.zoom == 1
 
 
-def test_a_tab_that_is_dragged_as_a_talk_begins_can_be_let_go(
-    open_window, monkeypatch, qapp
-) -> None:
+def test_a_tab_that_is_dragged_as_a_talk_begins_can_be_let_go(open_window, monkeypatch, qapp):
     """Qt ends the process where a tab without a width is let go: it divides by the width."""
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
     window = open_window(size=(1280, 720))

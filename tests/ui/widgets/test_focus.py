@@ -42,6 +42,7 @@ def tab_to(widget, key=TAB):
     raise AssertionError("no way there with Tab")
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", ["scrubber", "chips", "first", "play"])
 def test_a_click_leaves_no_ring_and_tab_makes_one(window, name):
     bar = window.transport

@@ -45,6 +45,7 @@ def retype(window, name, text):
     return editor
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", MessageKind)
 def test_a_message_moves_nothing_and_its_button_dismisses_it(window, qapp, kind):
     before = places(window)
@@ -72,8 +73,8 @@ def test_hints_go_by_themselves_the_longer_the_text_the_later(window, qapp):
         assert not bar.life.isActive()
 
 
-def test_escape_takes_a_refusal_before_it_selects_no_cell(window):
-    bar, session = window.messages, window.session
+def test_escape_takes_a_refusal_before_it_selects_no_cell(window, session):
+    bar = window.messages
     window.actions_by_name["cell_right"].trigger()
     session.settle()
     assert session.view.cell is not None
@@ -105,8 +106,7 @@ def test_a_refusal_goes_when_the_value_is_typed_anew(window):
     assert not window.messages.isVisible()
 
 
-def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, tmp_path):
-    session = window.session
+def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, session, tmp_path):
     for kind in (MessageKind.REFUSAL, MessageKind.FAILURE):
         window.say("no", kind)
         choose_algorithm(window, "naive" if kind is MessageKind.REFUSAL else "flash1")
@@ -170,6 +170,7 @@ def test_a_narrow_board_leaves_the_words_of_a_message_room(open_window, settings
     assert not window.messages.geometry().intersects(taken)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_message_is_read_aloud_and_shows_all_its_words(window, qapp, theme):
     window.settings.theme = theme

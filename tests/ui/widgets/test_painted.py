@@ -58,13 +58,13 @@ def halves(qapp: QApplication) -> Iterator[Halves]:
     around.deleteLater()
 
 
-def test_places_are_found_for_each_size_and_style(halves: Halves) -> None:
+def test_places_are_found_for_each_size_and_style(halves):
     halves.resize(150, 50)
     halves.set_style(Style(LIGHT))
     assert halves.told == [("arrange", 150, "dark"), ("arrange", 150, "light")]
 
 
-def test_the_pointer_drags_only_while_the_left_button_is_held(halves: Halves) -> None:
+def test_the_pointer_drags_only_while_the_left_button_is_held(halves):
     QTest.mousePress(halves, Qt.MouseButton.RightButton, pos=QPoint(9, 9))
     QTest.mousePress(halves, Qt.MouseButton.LeftButton, pos=QPoint(10, 9))
     move(halves, QPointF(20, 9), Qt.MouseButton.LeftButton)
@@ -76,9 +76,7 @@ def test_the_pointer_drags_only_while_the_left_button_is_held(halves: Halves) ->
 
 
 @pytest.mark.parametrize(("x", "words"), [(10, ["left"]), (190, [])])
-def test_where_there_is_no_tip_the_widget_around_is_asked(
-    halves: Halves, monkeypatch: pytest.MonkeyPatch, x: int, words: list[str]
-) -> None:
+def test_where_there_is_no_tip_the_widget_around_is_asked(halves, monkeypatch, x, words):
     shown: list[str] = []
     monkeypatch.setattr(
         "ui.widgets.painted.QToolTip.showText", lambda at, words, widget: shown.append(words)
@@ -91,9 +89,7 @@ def test_where_there_is_no_tip_the_widget_around_is_asked(
 
 @pytest.mark.parametrize(("key", "own"), [(Qt.Key.Key_A, True), (Qt.Key.Key_B, False)])
 @pytest.mark.parametrize("kind", [QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress])
-def test_other_keys_are_left_to_the_window(
-    halves: Halves, kind: QEvent.Type, key: Qt.Key, own: bool
-) -> None:
+def test_other_keys_are_left_to_the_window(halves, kind, key, own):
     event = QKeyEvent(kind, key, NONE)
     event.setAccepted(kind is QEvent.Type.KeyPress)  # as Qt sends them
     halves.event(event)

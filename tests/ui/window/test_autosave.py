@@ -37,14 +37,6 @@ if w.isWindowModified() and copies(w) and once("closed"):
 """
 
 
-@pytest.fixture
-def mine(tmp_path):
-    """A scenario file of the user's."""
-    path = tmp_path / "größe 1.toml"
-    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
-    return path
-
-
 def crash(folder, *arguments):
     """Run the program until its unsaved changes are copied, and kill it."""
     with started(folder, CHANGE_AND_BE_KILLED, *arguments) as process:
@@ -181,6 +173,7 @@ def test_of_several_the_latest_is_restored_and_the_others_are_recent_files(tmp_p
     assert kept(tmp_path) == [autosave.path]
 
 
+@pytest.mark.long
 def test_saving_and_undoing_remove_the_copy(opened, settings, tmp_path, qtbot):
     window, autosave = opened()
     change(window)

@@ -1,7 +1,6 @@
 """Files of layers of a model in the window: each shows what it says, and nothing of another."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,9 +54,7 @@ def window_field(window: MainWindow) -> str:
 
 
 @pytest.mark.parametrize("demo", ["flash2", "window-sinks"])
-def test_each_of_two_layers_shows_its_own_window(
-    open_window: Any, tmp_path: Path, demo: str
-) -> None:
+def test_each_of_two_layers_shows_its_own_window(open_window, tmp_path, demo):
     window = open_window(demo, (1280, 720))
     local = save(tmp_path / "layer-0.safetensors", layer="0", window="4", softcap="30")
     whole = save(tmp_path / "layer-1.safetensors", layer="1")
@@ -75,9 +72,7 @@ def test_each_of_two_layers_shows_its_own_window(
     assert "window" not in chips(window)
 
 
-def test_what_was_switched_off_for_one_layer_is_on_for_the_next(
-    open_window: Any, tmp_path: Path
-) -> None:
+def test_what_was_switched_off_for_one_layer_is_on_for_the_next(open_window, tmp_path):
     window = open_window("flash2", (1280, 720))
     first = save(tmp_path / "layer-0.safetensors", layer="0", window="4")
     second = save(tmp_path / "layer-2.safetensors", layer="2", window="6")
@@ -91,7 +86,7 @@ def test_what_was_switched_off_for_one_layer_is_on_for_the_next(
     assert window.session.trace.workload.mask.window == 6
 
 
-def test_numbers_of_no_model_take_the_mask_that_is_there(open_window: Any, tmp_path: Path) -> None:
+def test_numbers_of_no_model_take_the_mask_that_is_there(open_window, tmp_path):
     window = open_window("window-sinks", (1280, 720))
     before = window.session.trace.workload.mask.window
     rng = np.random.default_rng(0)
@@ -101,9 +96,8 @@ def test_numbers_of_no_model_take_the_mask_that_is_there(open_window: Any, tmp_p
     assert window.session.trace.workload.mask.window == before > 0
 
 
-def test_what_the_layer_does_to_o_is_said_while_its_file_is_shown(
-    open_window: Any, tmp_path: Path
-) -> None:
+@pytest.mark.long
+def test_what_the_layer_does_to_o_is_said_while_its_file_is_shown(open_window, tmp_path):
     window = open_window("flash2", (1280, 720))
     gated = save(tmp_path / "gated.safetensors", gated=True)
     plain = save(tmp_path / "plain.safetensors")
@@ -122,11 +116,10 @@ def test_what_the_layer_does_to_o_is_said_while_its_file_is_shown(
     assert not told(window)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("size", [(1024, 720), (1280, 720)])
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_the_chip_has_room_before_others(
-    open_window: Any, settings: Any, tmp_path: Path, size: tuple[int, int], scale: float
-) -> None:
+def test_the_chip_has_room_before_others(open_window, settings, tmp_path, size, scale):
     settings.text_scale = scale
     window = open_window("flash2", size)
     take(window, save(tmp_path / "gated.safetensors", gated=True))

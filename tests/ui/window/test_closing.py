@@ -7,8 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario, save_scenario
 from tests.helpers.programs import run, started
 from tests.real_window.screens import WHY_NO_X, x_screen
 
@@ -36,14 +34,6 @@ if once("xlib"):
     w.at_death()
 """
 LATE = "ui.window.autosave.WAIT_MS = 10**6"
-
-
-@pytest.fixture
-def mine(tmp_path):
-    """A scenario file of the user's: the window asks about its changes, and not about a demo's."""
-    path = tmp_path / "mine.toml"
-    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
-    return path
 
 
 def kept(folder):

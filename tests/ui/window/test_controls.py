@@ -88,6 +88,7 @@ def title(window, name):
     return window.docks[name].titleBarWidget()
 
 
+@pytest.mark.long
 def test_a_tab_says_the_name_and_the_bar_what_it_is_for(open_window, qapp):
     window = open_window("flash2", (1600, 900))
     window.desk.take("algorithm")

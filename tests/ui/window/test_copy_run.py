@@ -8,9 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from simulator.problem.scenario import with_values
+from tests.helpers.changes import change
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("demo", ["flash2", "split-kv", "window-sinks"])
 def test_the_copied_script_checks_the_row_that_is_explained(open_window, tmp_path, demo):
     window = open_window(demo, (1280, 720))
@@ -36,8 +37,7 @@ def test_a_run_with_a_fault_is_refused_in_one_line(open_window):
     window = open_window("flash2", (1280, 720))
     QGuiApplication.clipboard().setText("before")
     session = window.session
-    session.propose(with_values(session.scenario, {"faults": {"no_maximum": True}}), "fault")
-    session.settle()
+    change(session, {"faults": {"no_maximum": True}}, "fault")
     window.actions_by_name["copy_run"].trigger()
     session.settle()
     assert QGuiApplication.clipboard().text() == "before"

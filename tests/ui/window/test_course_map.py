@@ -99,6 +99,7 @@ def test_tab_takes_the_next_path_and_the_window_remembers_it(page, settings):
     assert page.course.chosen == 0
 
 
+@pytest.mark.long
 def test_arrows_move_and_enter_opens(page):
     window = page.window()
     QTest.keyClick(page, Key.Key_Down)

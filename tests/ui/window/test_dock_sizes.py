@@ -8,6 +8,8 @@ from ui.app.start import make_window
 from ui.look.layouts import AT_MOST, BESIDE, LAYOUTS
 from ui.safety.settings import Settings
 
+DEMO = "causal"
+
 SMALL, LARGE = (1280, 720), (3840, 2160)
 WIDE_ENOUGH = (1760, 990)
 """A window of 16 : 9 in which docks at the right stand above each other, wider than their least."""
@@ -70,8 +72,7 @@ def test_docks_keep_their_shares_when_the_window_grows_and_shrinks(open_window, 
         assert again == {name: pytest.approx(share, abs=0.01) for name, share in small.items()}
 
 
-def test_what_was_dragged_keeps_its_share_in_any_window(open_window, qapp, qtbot, settings):
-    window = open_window("causal", (1440, 900))
+def test_what_was_dragged_keeps_its_share_in_any_window(window, qapp, qtbot, settings):
     window.desk.take("algorithm")
     qapp.processEvents()
     code = window.docks["code"].geometry()
@@ -104,6 +105,7 @@ def test_what_was_dragged_keeps_its_share_in_any_window(open_window, qapp, qtbot
     again.close()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "text", ["", "[", "[1, 2, 3]", '[{"code": "x"}, {}, false]', "[[], [], 0]"]
 )
@@ -114,7 +116,7 @@ def test_shares_that_make_no_sense_say_nothing(open_window, qapp, settings, text
     assert shares(window)["softmax"][0] == pytest.approx(BESIDE, abs=0.01)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["steps", "algorithm", "cache"])
 def test_a_panel_opens_large_and_gives_its_room_back(open_window, qapp, layout):
     window = open_window("causal", SMALL)
@@ -134,8 +136,8 @@ def test_a_panel_opens_large_and_gives_its_room_back(open_window, qapp, layout):
         assert after == {name: pytest.approx(share, abs=0.01) for name, share in before.items()}
 
 
-def test_the_scenario_opens_at_the_left_in_every_layout(open_window, qapp):
-    window = open_window("causal", (1440, 900))
+@pytest.mark.long
+def test_the_scenario_opens_at_the_left_in_every_layout(window, qapp):
     for layout in LAYOUTS:
         window.desk.take(layout.name)
         window.docks["scenario"].show()
@@ -181,9 +183,8 @@ def test_a_lesson_shows_in_a_large_window_what_its_step_needs(open_window, qapp)
 
 
 @pytest.mark.long
-def test_text_twice_as_large_and_back_leaves_no_tabs_behind(open_window, qapp):
+def test_text_twice_as_large_and_back_leaves_no_tabs_behind(window, qapp):
     """In layouts too that were first seen, or left, while the text was large."""
-    window = open_window("causal", (1440, 900))
     window.change_text(4)
     for layout in LAYOUTS:
         window.desk.take(layout.name)

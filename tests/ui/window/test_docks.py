@@ -62,8 +62,8 @@ def test_the_menu_brings_a_panel_to_the_front_and_only_from_there_closes_it(open
         assert (name in seen) == (not docks[name].isHidden()) == shown, name
 
 
-def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
-    window = open_window()
+@pytest.mark.long
+def test_a_window_makes_the_panels_that_are_seen_and_no_others(window):
     open_now = {spec.name for spec, dock in window.docks if not dock.isHidden()}
     assert open_now <= window.docks.made < {spec.name for spec in PANELS}
     assert not {"code", "sweep", "roofline", "cache"} & window.docks.made
@@ -115,8 +115,7 @@ def test_panels_made_late_show_what_those_made_early_show(open_window, settings,
     assert forms[0] == forms[1]
 
 
-def test_a_panel_behind_a_tab_is_made_with_its_layout(open_window):
-    window = open_window()
+def test_a_panel_behind_a_tab_is_made_with_its_layout(window):
     window.desk.take("algorithm")
     assert {"code", "formula", "values"} <= window.docks.made
 
@@ -204,6 +203,7 @@ def test_a_dock_may_be_dragged_while_the_layout_changes(tmp_path):
     assert done.stdout.split() == ["True", "False"] * 12
 
 
+@pytest.mark.long
 def test_the_title_of_a_dock_holds_the_choices_of_its_panel(open_window, qapp):
     window = open_window("causal", (1280, 720))
     window.desk.take("memory")
@@ -231,10 +231,9 @@ def test_the_title_of_a_dock_holds_the_choices_of_its_panel(open_window, qapp):
 
 
 def test_a_dock_that_opens_before_the_first_view_of_a_run_shows_nothing_of_the_run_before(
-    open_window, qapp
+    window, session, qapp
 ):
-    window = open_window()
-    session, dock = window.session, window.docks["exactness"]
+    dock = window.docks["exactness"]
     dock.show()
     dock.setFloating(True)
     long = {"seqlen_q": 8192, "head_dim": 8}
@@ -260,8 +259,7 @@ def test_a_dock_that_opens_before_the_first_view_of_a_run_shows_nothing_of_the_r
     assert not failed
 
 
-def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp):
-    window = open_window()
+def test_an_opened_list_has_its_frame_after_a_change_of_theme(window, qapp):
     window.docks.open("scenario")
     boxes = window.docks.panel("scenario").findChildren(QComboBox)
     window.next_theme()
@@ -276,8 +274,7 @@ def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp)
     box.hidePopup()
 
 
-def test_panels_of_closed_docks_are_not_styled_again_until_they_are_seen(open_window, qapp):
-    window = open_window()
+def test_panels_of_closed_docks_are_not_styled_again_until_they_are_seen(window, qapp):
     docks = window.docks
     docks.open("formula")
     window.session.settle()
@@ -339,6 +336,7 @@ def test_a_panel_that_opens_beside_others_says_what_it_is_for(open_window, qapp)
     assert purposes
 
 
+@pytest.mark.long
 def test_in_a_small_window_each_tab_says_what_its_panel_is_for(open_window, qapp):
     window = open_window("inspector", (1280, 720))
     window.desk.take("inspector")

@@ -24,14 +24,12 @@ def half_way(window: MainWindow, time: list[float]) -> None:
     """Begin the next op, and let half of it pass."""
     window.session.step()
     window.session.settle()
-    assert window.board.motion is not None
     assert window.board.motion.after.op.loads
     time[0] += 0.5
     window.session.clock.tick()
 
 
-def test_tiles_fly_over_the_window_into_the_memory_panel(open_window: Open) -> None:
-    window = open_window()
+def test_tiles_fly_over_the_window_into_the_memory_panel(window: MainWindow) -> None:
     time = before_a_load(window)
     assert not window.flights.isVisible()
     half_way(window, time)
@@ -52,31 +50,27 @@ def test_tiles_fly_over_the_window_into_the_memory_panel(open_window: Open) -> N
     assert not window.flights.isVisible()
 
 
-def test_the_mouse_reaches_what_lies_under_the_flights(open_window: Open) -> None:
-    window = open_window()
+def test_the_mouse_reaches_what_lies_under_the_flights(window: MainWindow) -> None:
     half_way(window, before_a_load(window))
     centre = window.board.rect().center()
     assert window.childAt(window.board.mapTo(window, centre)) is window.board
 
 
-def test_without_the_memory_panel_the_board_lets_them_fly(open_window: Open) -> None:
-    window = open_window()
+def test_without_the_memory_panel_the_board_lets_them_fly(window: MainWindow) -> None:
     window.docks["memory"].close()
     half_way(window, before_a_load(window))
     assert not window.flights.isVisible()
     assert not window.board.shares_flights
 
 
-def test_nothing_flies_over_a_blank_window(open_window: Open) -> None:
-    window = open_window()
+def test_nothing_flies_over_a_blank_window(window: MainWindow) -> None:
     time = before_a_load(window)
     window.actions_by_name["blank"].setChecked(True)
     half_way(window, time)
     assert not window.flights.isVisible()
 
 
-def test_without_motion_nothing_flies(open_window: Open) -> None:
-    window = open_window()
+def test_without_motion_nothing_flies(window: MainWindow) -> None:
     before_a_load(window)
     window.set_motion(False)
     window.session.step()

@@ -125,6 +125,7 @@ def test_what_cannot_be_used_is_said_in_the_popover_and_the_run_stays(open_windo
     QTest.keyClick(box, Qt.Key.Key_Escape)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 @pytest.mark.parametrize("width", [1024, 1280, 1920, 3840])
 def test_chips_are_in_one_row_and_what_does_not_fit_is_in_the_menu(
@@ -179,6 +180,7 @@ def test_the_form_opens_by_the_menu_and_its_search_by_a_key(open_window, qapp):
     assert qapp.focusWidget() is window.docks.panel("scenario").query
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 def test_a_fault_and_long_work_make_no_window_wider(open_window, settings, qapp, qtbot, scale):
     settings.text_scale = scale

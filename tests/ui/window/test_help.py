@@ -5,6 +5,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QDialog
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("action", "name"),
     [("show_keys", "keys"), ("about", "message"), ("first_minutes", "page"), ("glossary", "page")],

@@ -12,6 +12,8 @@ from ui.session.view import Need, nothing
 from ui.window.main_window import FRAME
 from ui.window.panel_specs import PANELS
 
+DEMO = "causal"
+
 SIZES = [(1280, 720), (1920, 1080), (3840, 2160)]
 
 
@@ -45,7 +47,7 @@ def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, s
         assert box.width() >= 320
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [TEXT_SCALES[0], TEXT_SCALES[-1]])
 def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
     window = open_window("causal", (1280, 720))
@@ -99,7 +101,7 @@ def test_docks_share_a_place_where_larger_text_leaves_no_room_for_all(open_windo
     assert window.dockWidgetArea(window.docks["memory"]) is Qt.DockWidgetArea.LeftDockWidgetArea
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [TEXT_SCALES[0], TEXT_SCALES[-1]])
 def test_a_lesson_with_large_text_fits_a_low_window(open_window, settings, qapp, scale):
     settings.text_scale = scale
@@ -113,8 +115,8 @@ def test_a_lesson_with_large_text_fits_a_low_window(open_window, settings, qapp,
         assert (window.width(), window.height()) == (1280, 720)
 
 
-def test_keys_take_layouts(open_window, qtbot, qapp):
-    window = open_window("causal")
+@pytest.mark.long
+def test_keys_take_layouts(window, qtbot, qapp):
     for number, layout in enumerate(LAYOUTS, start=1):
         window.activateWindow()
         qtbot.keyClick(
@@ -125,6 +127,7 @@ def test_keys_take_layouts(open_window, qtbot, qapp):
         assert window.desk.actions[layout.name].isChecked()
 
 
+@pytest.mark.long
 def test_a_layout_is_found_as_it_was_left_and_can_be_reset(open_window, qapp):
     window = open_window("causal", (1920, 1080))
     window.docks["memory"].hide()
@@ -158,8 +161,7 @@ def test_an_unknown_layout_in_the_settings_is_the_first(tmp_path):
     assert layout_named("no such layout") is LAYOUTS[0]
 
 
-def test_a_panel_is_fed_and_styled_when_it_is_seen(open_window, qapp, monkeypatch):
-    window = open_window("causal")
+def test_a_panel_is_fed_and_styled_when_it_is_seen(window, qapp, monkeypatch):
     spec = next(spec for spec in PANELS if spec.name == "memory")
     panel = window.docks.panel("memory")
     window.docks["memory"].hide()
@@ -175,14 +177,13 @@ def test_a_panel_is_fed_and_styled_when_it_is_seen(open_window, qapp, monkeypatc
     assert spec.need.make is nothing
 
 
-def test_what_a_panel_needs_is_made_only_while_it_is_wanted(open_window):
-    window, made = open_window("causal"), []
+def test_what_a_panel_needs_is_made_only_while_it_is_wanted(session):
+    made = []
 
     def model(trace, snapshot, report):
         made.append(snapshot.cursor)
         return snapshot.cursor
 
-    session = window.session
     probe = Need("probe", model)
     session.want(probe)
     session.settle()

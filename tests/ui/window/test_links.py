@@ -14,9 +14,12 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.link import HEAD, ViewLink, read_link
-from simulator.problem.scenario import load_scenario, with_values
+from simulator.problem.scenario import load_scenario
 from simulator.program.playback import Cursor
+from tests.helpers.changes import change
 from ui.app.start import make_window
+
+SIZE = (1280, 720)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -39,8 +42,7 @@ def shown(window) -> tuple[object, ...]:
 @pytest.mark.long
 def test_another_window_shows_the_same_view(open_window):
     one = open_window("causal", (1920, 1080))
-    one.session.propose(with_values(one.session.scenario, {"mask": {"sinks": 2}}), "sinks")
-    one.session.settle()
+    change(one.session, {"mask": {"sinks": 2}}, "sinks")
     one.desk.take("memory")
     one.session.go(Cursor(4, 2))
     one.session.choose_row(35)
@@ -99,9 +101,9 @@ def test_every_choice_of_a_study_that_a_lesson_can_make_is_carried(open_window):
     assert tried > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["", "hello", HEAD, HEAD + "AAAA", "tilescope:2/AAAA"])
-def test_what_is_no_link_changes_nothing_and_says_so(open_window, text):
-    window = open_window("flash2", (1280, 720))
+def test_what_is_no_link_changes_nothing_and_says_so(window, text):
     before = shown(window)
     QGuiApplication.clipboard().setText(text)
     window.actions_by_name["paste_link"].trigger()
@@ -110,8 +112,7 @@ def test_what_is_no_link_changes_nothing_and_says_so(open_window, text):
     assert not window.settings.recent_names
 
 
-def test_a_layout_that_there_is_not_is_refused(open_window):
-    window = open_window("flash2", (1280, 720))
+def test_a_layout_that_there_is_not_is_refused(window):
     strange = ViewLink(load_scenario(SCENARIOS / "causal.toml"), layout="../x")
     for text in (strange.text, ViewLink(strange.scenario, layout="steps", panel="cache").text):
         with pytest.raises(InputError, match=r"^link: (layout|panel) = "):
@@ -130,8 +131,7 @@ def test_a_run_of_ones_own_file_has_no_link(open_window, tmp_path):
     assert 'link: input.path = "mine.npz"' in window.messages.accessibleName()
 
 
-def test_recent_files_have_it_by_its_title(open_window):
-    window = open_window("flash2", (1280, 720))
+def test_recent_files_have_it_by_its_title(window):
     text = ViewLink(load_scenario(SCENARIOS / "causal.toml"), Cursor(5, 1), 40).text
     window.settings.add_recent(HEAD + "AAAA")  # of a later version, say
     window.settings.add_recent(text)
@@ -164,8 +164,7 @@ def test_a_window_starts_with_one_and_clamps_its_place(qapp, settings):
         window.deleteLater()
 
 
-def test_a_field_keeps_its_own_paste(open_window, qapp):
-    window = open_window("flash2", (1280, 720))
+def test_a_field_keeps_its_own_paste(window, qapp):
     before = shown(window)
     QGuiApplication.clipboard().setText(ViewLink(load_scenario(SCENARIOS / "causal.toml")).text)
     field = QLineEdit(window)
@@ -177,7 +176,7 @@ def test_a_field_keeps_its_own_paste(open_window, qapp):
     assert field.text() == clipboard()
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("text", [HEAD + "AAAA", "tilescope:2/x"])
 def test_a_command_line_refuses_a_bad_one_in_a_line(text):
     done = subprocess.run(

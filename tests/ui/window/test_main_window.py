@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPlainTex
 import ui.window.file_menu
 from kernels.devices.driver import gpu_status
 from simulator.base.assets import CAPTURES, SCENARIOS
-from simulator.problem.scenario import load_scenario, with_values
+from simulator.problem.scenario import load_scenario
 from simulator.program.playback import Cursor, Granularity, last_cursor
 from tests.helpers.by_hand import choosing, opened_menu, retype
-from tests.helpers.changes import choose_algorithm
+from tests.helpers.changes import change, choose_algorithm
 from ui.app.start import make_window
 from ui.look.theme import THEMES
 from ui.talk.presenter_keys import KEYS
@@ -31,8 +31,7 @@ def press(qtbot, window, keys, modifier=Qt.KeyboardModifier.NoModifier):
     window.session.settle()
 
 
-def test_every_action_is_in_its_menu_and_named_once(open_window):
-    window = open_window()
+def test_every_action_is_in_its_menu_and_named_once(window):
     names = [spec.name for spec in ACTIONS]
     assert len(set(names)) == len(names)
     for spec in ACTIONS:
@@ -76,15 +75,13 @@ def test_no_menu_is_higher_than_a_low_screen(open_window):
     assert window.panels_menu.actions() == list(window.docks.actions.values())
 
 
-def test_no_two_actions_share_a_key(open_window):
-    window = open_window()
+def test_no_two_actions_share_a_key(window):
     keys = [key.toString() for action in window.actions() for key in action.shortcuts()]
     assert sorted(keys) == sorted(set(keys))
 
 
-def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
+def test_a_plus_with_shift_belongs_to_one_action(window, qtbot):
     # Where it is typed with Shift, Qt takes Ctrl+Shift++ for Ctrl++ as well, and does neither.
-    window = open_window()
     keys = {key.toString() for action in window.actions() for key in action.shortcuts()}
     pluses = {key for key in keys if key.endswith("+")}
     assert {key.replace("Shift+", "", 1) for key in pluses} & (keys - pluses) == set()
@@ -94,10 +91,9 @@ def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
     assert window.board.view != before
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
-def test_every_action_runs(open_window, spec):
-    window = open_window()
+def test_every_action_runs(window, spec):
     if spec.name == "save_scenario":
         window.session.file.path = None  # a demo is not to be written to
     action = window.actions_by_name[spec.name]
@@ -151,9 +147,8 @@ def test_step_by_tile(open_window, qtbot):
     assert (snapshot.cursor.visit, snapshot.cursor.op) == (1, len(snapshot.ops) - 1)
 
 
-def test_playing_reaches_the_end_and_stops(open_window, qtbot):
-    window = open_window()
-    session = window.session
+@pytest.mark.long
+def test_playing_reaches_the_end_and_stops(window, session, qtbot):
     session.set_speed(20.0)
     session.set_granularity(Granularity.ROW_BLOCK)
     press(qtbot, window, Qt.Key.Key_Space)
@@ -162,8 +157,7 @@ def test_playing_reaches_the_end_and_stops(open_window, qtbot):
     assert not window.actions_by_name["play"].isChecked()
 
 
-def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_window):
-    window = open_window()
+def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(window):
     for name in ("naive", "flash1"):
         choose_algorithm(window, name)
         window.session.settle()
@@ -176,8 +170,8 @@ def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_windo
     assert window.session.scenario.attention.algorithm == "flash1"
 
 
-def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
-    window = open_window()
+@pytest.mark.long
+def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(window):
     window.session.go_to_tile(2, 3)
     window.session.settle()
     choose_algorithm(window, "flash1")
@@ -186,8 +180,7 @@ def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
     assert (visit.i, visit.j) == (2, 3)
 
 
-def test_a_broken_file_is_told_in_place_and_nothing_is_lost(open_window, tmp_path):
-    window = open_window()
+def test_a_broken_file_is_told_in_place_and_nothing_is_lost(window, tmp_path):
     before = window.session.view
     bad = tmp_path / "bad.toml"
     bad.write_text("[attention]\nheads = 0\n")
@@ -198,8 +191,8 @@ def test_a_broken_file_is_told_in_place_and_nothing_is_lost(open_window, tmp_pat
     assert window.session.view is before
 
 
-def test_an_input_that_cannot_be_read_is_told_in_place(open_window, tmp_path):
-    window = open_window()
+@pytest.mark.long
+def test_an_input_that_cannot_be_read_is_told_in_place(window, tmp_path):
     before = window.session.view
     scenario = tmp_path / "s.toml"
     scenario.write_text('[input]\nsource = "file"\npath = "missing.safetensors"\n')
@@ -243,6 +236,7 @@ def drag(window, widget, path, offered, proposed=COPY):
     return answers
 
 
+@pytest.mark.long
 def test_a_file_that_is_dropped_is_copied_whatever_its_source_proposes(open_window):
     """A source whose file was moved may delete it."""
     window = open_window("causal")
@@ -258,6 +252,7 @@ def test_a_file_that_is_dropped_is_copied_whatever_its_source_proposes(open_wind
     assert drag(window, window.board, path, MOVE, MOVE) == [None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tokens", "demo", "tiles"),
     [(6, "kv-cache", (1, 1)), (22, "kv-cache", (5, 5)), (64, "kv-cache", (16, 16)),
@@ -311,12 +306,12 @@ def test_save_and_open_again(open_window, tmp_path):
     assert window.settings.recent[0] == target
 
 
-def test_saving_where_nothing_can_be_written_is_told(open_window, tmp_path):
-    window = open_window()
+def test_saving_where_nothing_can_be_written_is_told(window, tmp_path):
     window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
     assert "folder.toml" in window.messages.text()
 
 
+@pytest.mark.long
 def test_undo_takes_a_refused_entry_back_and_nothing_else(open_window, qtbot):
     window = open_window("flash2")
     session, undo = window.session, window.actions_by_name["undo"]
@@ -360,8 +355,7 @@ def test_opening_can_be_undone(open_window):
     assert window.session.path == SCENARIOS / "causal.toml"
 
 
-def test_window_remembers_theme_text_and_layout(open_window, settings):
-    window = open_window()
+def test_window_remembers_theme_text_and_layout(window, settings):
     window.actions_by_name["next_theme"].trigger()
     window.actions_by_name["larger_text"].trigger()
     window.docks["memory"].hide()
@@ -388,8 +382,7 @@ def test_settings_that_make_no_sense_do_not_stop_the_start(tmp_path, qapp):
     window.close()
 
 
-def test_blank_covers_the_window(open_window):
-    window = open_window()
+def test_blank_covers_the_window(window):
     window.actions_by_name["blank"].trigger()
     image = window.grab().toImage()
     assert image.pixelColor(700, 400).name() == "#000000"
@@ -397,8 +390,7 @@ def test_blank_covers_the_window(open_window):
     assert not window.blanked
 
 
-def test_keys_are_listed(open_window):
-    window = open_window()
+def test_keys_are_listed(window):
     window.actions_by_name["show_keys"].trigger()
     box = window.findChild(QDialog, "keys")
     text = box.findChild(QTextBrowser).toPlainText()
@@ -411,6 +403,7 @@ def test_keys_are_listed(open_window):
     box.close()
 
 
+@pytest.mark.long
 def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypatch):
     from PySide6.QtGui import QImage, QPainter
 
@@ -438,8 +431,7 @@ def test_hover_click_and_double_click_reach_the_session(open_window):
     assert window.session.view.report.row == 50
 
 
-def test_every_demo_has_a_name_in_words(open_window):
-    window = open_window()
+def test_every_demo_has_a_name_in_words(window):
     demos = opened_menu(window, "Demos")
     names = [plain(action.text()) for action in demos.actions()]
     assert set(DEMOS) == {path.stem for path in SCENARIOS.glob("*.toml")}
@@ -451,8 +443,7 @@ def test_every_demo_has_a_name_in_words(open_window):
     assert window.session.path == SCENARIOS / "causal.toml"
 
 
-def test_a_demo_that_cannot_be_read_is_told(open_window, tmp_path, monkeypatch):
-    window = open_window()
+def test_a_demo_that_cannot_be_read_is_told(window, tmp_path, monkeypatch):
     monkeypatch.setattr(ui.window.file_menu, "SCENARIOS", tmp_path)
     (tmp_path / "broken.toml").write_text("[attention]\nseqlen_q = -1\n", encoding="utf-8")
     demos = opened_menu(window, "Demos")
@@ -460,8 +451,8 @@ def test_a_demo_that_cannot_be_read_is_told(open_window, tmp_path, monkeypatch):
     assert "seqlen_q" in window.messages.text()
 
 
-def test_a_full_screen_that_grows_stays_one_and_can_be_left(open_window, qapp, qtbot):
-    window = open_window()
+@pytest.mark.long
+def test_a_full_screen_that_grows_stays_one_and_can_be_left(window, qapp, qtbot):
     action = window.actions_by_name["full_screen"]
     action.trigger()
     qtbot.waitUntil(window.isFullScreen)
@@ -476,8 +467,7 @@ def test_a_full_screen_that_grows_stays_one_and_can_be_left(open_window, qapp, q
     assert not action.isChecked()
 
 
-def test_engine_badge_says_who_computes_and_why(open_window):
-    window = open_window()
+def test_engine_badge_says_who_computes_and_why(window):
     assert "NumPy" in window.header.engine.text()
     assert "NumPy on the CPU" in window.header.engine.toolTip()
     assert "CPU · NumPy" in window.windowTitle()
@@ -486,7 +476,7 @@ def test_engine_badge_says_who_computes_and_why(open_window):
         assert gpu_status().reason in window.header.engine.toolTip()
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
 def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme, size):
@@ -512,8 +502,8 @@ def test_a_scenario_file_given_at_the_start_may_be_broken(tmp_path, settings, qa
     window.close()
 
 
-def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
-    window = open_window()
+@pytest.mark.long
+def test_paths_with_spaces_and_other_letters(window, tmp_path):
     folder = tmp_path / "höhe und breite"
     folder.mkdir()
     window.files.save_to(folder / "größe 1.toml")
@@ -522,8 +512,7 @@ def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
     assert window.session.path == folder / "größe 1.toml"
 
 
-def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
-    window = open_window()
+def test_closing_keeps_unsaved_changes_among_the_recent_files(window):
     choose_algorithm(window, "naive")
     window.session.settle()
     window.close()
@@ -531,14 +520,12 @@ def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
     assert kept.attention.algorithm == "naive"
 
 
-def test_a_demo_is_never_overwritten(open_window):
-    window = open_window()
+def test_a_demo_is_never_overwritten(window):
     assert len(choosing(window.actions_by_name["save_scenario"].trigger, None)) == 1
 
 
-def test_codes_of_a_title_do_not_reach_the_window_manager(open_window):
-    window = open_window()
+@pytest.mark.long
+def test_codes_of_a_title_do_not_reach_the_window_manager(window):
     title = "a\x1b]0;x\x07 \u202eb"
-    window.session.propose(with_values(window.session.scenario, {"title": title}), "title")
-    window.session.settle()
+    change(window.session, {"title": title}, "title")
     assert window.windowTitle().startswith(r"a\x1b]0;x\x07 \u202eb")

@@ -49,7 +49,7 @@ def moving(open_window: Callable[..., MainWindow]) -> Moving:
     return Moving(open_window("causal"))
 
 
-def test_panels_are_as_far_as_the_session(moving: Moving) -> None:
+def test_panels_are_as_far_as_the_session(moving):
     moving.next()
     assert moving.phases
     assert set(moving.phases) == {0.0}
@@ -60,7 +60,7 @@ def test_panels_are_as_far_as_the_session(moving: Moving) -> None:
     assert set(moving.phases) == {1.0}
 
 
-def test_a_panel_that_opens_meanwhile_is_as_far_as_the_others(moving: Moving) -> None:
+def test_a_panel_that_opens_meanwhile_is_as_far_as_the_others(moving):
     dock = moving.window.docks["memory"]
     dock.hide()
     moving.next()
@@ -73,7 +73,7 @@ def test_a_panel_that_opens_meanwhile_is_as_far_as_the_others(moving: Moving) ->
     assert moving.memory.phase == moving.session.share < 1
 
 
-def test_the_key_for_motion_ends_what_moves(moving: Moving) -> None:
+def test_the_key_for_motion_ends_what_moves(moving):
     moving.next()
     moving.wait(0.3)
     moving.window.actions_by_name["set_motion"].trigger()
@@ -81,7 +81,6 @@ def test_the_key_for_motion_ends_what_moves(moving: Moving) -> None:
     assert set(moving.phases) == {1.0}
     moving.next()
     assert set(moving.phases) == {1.0}
-    assert moving.session.view is not None
     assert moving.session.view.before is None
 
 
@@ -111,9 +110,7 @@ def moves(window: MainWindow) -> bool:
 
 
 @pytest.mark.parametrize("written", ["", "true"])
-def test_a_window_moves_as_the_system_wants_until_someone_chooses(
-    fresh: Callable[..., MainWindow], written: str
-) -> None:
+def test_a_window_moves_as_the_system_wants_until_someone_chooses(fresh, written):
     window = fresh(written)
     for reduces in (None, True, False, True):
         window.follow_system(reduces)
@@ -124,10 +121,9 @@ def test_a_window_moves_as_the_system_wants_until_someone_chooses(
     assert again.settings.follows_system
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [True, False])
-def test_a_choice_counts_more_than_the_system(
-    fresh: Callable[..., MainWindow], first: bool
-) -> None:
+def test_a_choice_counts_more_than_the_system(fresh, first):
     window = fresh()
     window.follow_system(first)
     window.actions_by_name["set_motion"].trigger()
@@ -140,17 +136,14 @@ def test_a_choice_counts_more_than_the_system(
     assert moves(fresh()) is first
 
 
-def test_a_window_of_before_that_did_not_move_does_not_move(
-    fresh: Callable[..., MainWindow],
-) -> None:
+def test_a_window_of_before_that_did_not_move_does_not_move(fresh):
     window = fresh("false")
     assert not moves(window)
     assert not window.settings.follows_system
 
 
-def test_the_system_is_asked_after_the_first_view(
-    fresh: Callable[..., MainWindow], session_bus: str
-) -> None:
+@pytest.mark.long
+def test_the_system_is_asked_after_the_first_view(fresh, session_bus):
     portal = Portal(session_bus, {APPEARANCE: ("u", 1)})
     portal.begin()
     window = fresh()

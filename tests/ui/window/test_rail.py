@@ -12,6 +12,9 @@ from ui.safety.settings import Settings
 from ui.window.panel_specs import GROUPED, GROUPS, PANELS
 from ui.window.search.dialog import SearchDialog
 
+DEMO = "causal"
+SIZE = (1280, 720)
+
 SIZES = {(1280, 720): (56, 346), (1920, 1080): (124, 503), (3840, 2160): (248, 1006)}
 
 
@@ -34,6 +37,7 @@ def click(window, qtbot, number) -> None:
     qtbot.wait(0)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_nine_names_are_seen_at_first_sight(open_window, qtbot, size):
     window = open_window("causal", size)
@@ -52,8 +56,7 @@ def test_nine_names_are_seen_at_first_sight(open_window, qtbot, size):
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("layout", ["steps", "memory", "exactness", "layer"])
-def test_a_digit_brings_its_group_to_the_front_and_closes_it_only_there(open_window, qtbot, layout):
-    window = open_window("causal", (1280, 720))
+def test_a_digit_brings_its_group_to_the_front_and_closes_it_only_there(window, qtbot, layout):
     for number, group in enumerate(GROUPS, start=1):
         window.desk.take(layout)
         window.desk.reset()
@@ -92,9 +95,9 @@ def test_panels_of_a_group_are_tabs_of_one_place_and_the_last_one_comes_back(ope
     assert "pages" in in_sight(window)
 
 
-def test_every_panel_is_two_actions_away(open_window, qtbot):
+@pytest.mark.long
+def test_every_panel_is_two_actions_away(window, qtbot):
     """A group and its tab, or More and the name there."""
-    window = open_window("causal", (1280, 720))
     click(window, qtbot, 9)
     box = window.findChild(SearchDialog)
     offered = [entry.name for entry in box.model.shown]
@@ -109,8 +112,7 @@ def test_every_panel_is_two_actions_away(open_window, qtbot):
     box.reject()
 
 
-def test_letters_of_panels_are_free(open_window, qtbot):
-    window = open_window("causal", (1280, 720))
+def test_letters_of_panels_are_free(window, qtbot):
     before = in_sight(window)
     for letter in "UYFVKHIJDLGNROCQZ0":
         press(window, qtbot, letter)
@@ -147,6 +149,7 @@ def test_an_arrangement_that_was_left_without_the_rail_comes_back(
     assert hooked == []
 
 
+@pytest.mark.long
 def test_the_rail_leaves_the_stage_and_comes_back(open_window, qtbot):
     window = open_window("flash2", (1280, 720))
     window.set_stage(True)
@@ -157,6 +160,7 @@ def test_the_rail_leaves_the_stage_and_comes_back(open_window, qtbot):
     assert window.rail.width() == 56
 
 
+@pytest.mark.long
 def test_panels_that_a_lesson_opens_are_ticked(open_window, qtbot):
     window = open_window("flash2", (1280, 720))
     window.lessons.open(LESSONS / "05-online-softmax.md", 1)

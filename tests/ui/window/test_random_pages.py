@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +21,6 @@ def window(open_for_all: Callable[..., MainWindow]) -> MainWindow:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("seed", range(16))
-def test_every_page_of_a_random_scenario_is_drawn(
-    window: MainWindow, seed: int, tmp_path: Path
-) -> None:
+def test_every_page_of_a_random_scenario_is_drawn(window, seed, tmp_path):
     faults = draw_pages(window, random_case(seed, tmp_path, longest=40), PAGES)
     assert not faults, "\n".join(faults)

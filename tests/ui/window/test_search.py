@@ -93,12 +93,14 @@ def test_everything_that_there_is_can_be_found():
     assert len(BY_ID) == len(ALL)
 
 
+@pytest.mark.long
 def test_the_steps_that_are_found_are_those_of_the_lessons():
     for title in list_lessons():
         steps = tuple(step.title for step in load_lesson(title.path, LAYOUT_PANELS).steps)
         assert title.steps == steps, title.path
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_thing_is_in_the_first_nine_lines_for_its_name_and_for_a_synonym(kind):
     for entry in ALL:
@@ -136,6 +138,7 @@ def test_what_newcomers_look_for_comes_first_or_nearly(query, found):
     assert found in [entry.id for entry in first_lines(query)][:3]
 
 
+@pytest.mark.long
 def test_a_paper_shows_its_link_and_opens_the_browser(searching, monkeypatch):
     window, dialog = searching
     opened = []
@@ -186,6 +189,7 @@ def test_the_parts_that_were_found_are_lit():
     assert lit("", "The causal mask") == []
 
 
+@pytest.mark.long
 def test_a_line_says_by_which_other_name_it_was_found(searching):
     _, dialog = searching
     ask(dialog, "bigger font")
@@ -214,6 +218,7 @@ def test_a_text_is_broken_into_two_lines_that_keep_what_is_lit(qapp):
 # --- the box -----------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("key", "modifiers"),
     [
@@ -222,8 +227,7 @@ def test_a_text_is_broken_into_two_lines_that_keep_what_is_lit(qapp):
         (Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier),
     ],
 )
-def test_its_keys_open_it_and_close_it(open_window, key, modifiers):
-    window = open_window()
+def test_its_keys_open_it_and_close_it(window, key, modifiers):
     QTest.keyClick(window, key, modifiers)
     dialog = window.findChild(QDialog, "search")
     assert dialog.isVisible()
@@ -259,6 +263,7 @@ def test_enter_goes_there_and_closes(searching):
     assert window.settings.searched == ["panels:roofline"]
 
 
+@pytest.mark.long
 def test_shift_enter_does_it_and_stays(searching):
     _, dialog = searching
     ask(dialog, "normalised weights")
@@ -270,6 +275,7 @@ def test_shift_enter_does_it_and_stays(searching):
     assert dialog.model.value(dialog.current) == "now off"
 
 
+@pytest.mark.long
 def test_the_box_has_the_letters_of_the_window_that_it_changes(searching):
     window, dialog = searching
     for scale in (1.25, 1.5):
@@ -322,6 +328,7 @@ def test_a_long_list_gets_its_rows_as_one_goes_down(searching):
     assert dialog.current is everything[-1]
 
 
+@pytest.mark.long
 def test_tab_shows_one_kind_only(searching):
     _, dialog = searching
     ask(dialog, "softmax")
@@ -334,6 +341,7 @@ def test_tab_shows_one_kind_only(searching):
     assert dialog.model.shown == every
 
 
+@pytest.mark.long
 def test_a_step_opens_its_lesson_there(searching):
     window, dialog = searching
     ask(dialog, "online softmax 5")
@@ -362,6 +370,7 @@ def test_an_exercise_opens_the_box_of_its_lesson_there(searching):
         assert (box.exercise.lesson, box.isVisible()) == (lesson, True)
 
 
+@pytest.mark.long
 def test_a_demo_a_model_and_a_gpu_are_gone_to(searching):
     window, dialog = searching
     ask(dialog, "h200")
@@ -379,6 +388,7 @@ def test_a_demo_a_model_and_a_gpu_are_gone_to(searching):
     assert window.session.path.stem == "multi-query"
 
 
+@pytest.mark.long
 def test_a_field_opens_in_the_box_with_its_value_and_runs_at_once(searching):
     window, dialog = searching
     ask(dialog, "tiling.rows")
@@ -430,6 +440,7 @@ def test_the_query_says_what_is_found(searching):
     assert len(dialog.model.shown) == 3
 
 
+@pytest.mark.long
 def test_a_screen_reader_gets_the_words_of_box_and_list(searching):
     _, dialog = searching
     ask(dialog, "larger text")
@@ -442,6 +453,7 @@ def test_a_screen_reader_gets_the_words_of_box_and_list(searching):
     assert "Ctrl+Shift++" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_it_lies_inside_the_window_at_any_size(open_window, size, scale):
@@ -458,8 +470,8 @@ def test_it_lies_inside_the_window_at_any_size(open_window, size, scale):
     dialog.reject()
 
 
-def test_the_window_is_dimmed_meanwhile_but_not_in_high_contrast(open_window):
-    window = open_window()
+@pytest.mark.long
+def test_the_window_is_dimmed_meanwhile_but_not_in_high_contrast(window):
     for theme, dimmed in (("dark", True), ("light", True), ("contrast", False)):
         window.settings.theme = theme
         window.apply_style()
@@ -471,6 +483,7 @@ def test_the_window_is_dimmed_meanwhile_but_not_in_high_contrast(open_window):
         assert not veil.isVisible()
 
 
+@pytest.mark.long
 def test_letters_that_were_found_are_lit_in_the_list(searching):
     _, dialog = searching
     assert isinstance(dialog.list.itemDelegate(), SearchRows)
@@ -494,8 +507,8 @@ def test_the_program_starts_without_it():
     assert told.stdout.strip() == "[]"
 
 
-def test_a_word_that_is_asked_for_in_a_panel_is_explained(open_window):
-    window = open_window()
+@pytest.mark.long
+def test_a_word_that_is_asked_for_in_a_panel_is_explained(window):
     window.session.word_asked.emit("HBM")
     (dialog,) = window.findChildren(QDialog, "search")
     assert "slow compared with SRAM" in dialog.page.text()

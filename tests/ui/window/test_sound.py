@@ -1,11 +1,9 @@
 """View, Sound: off, remembered, and its device is open as long as the window wants it."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
 from ui.safety.settings import Settings
@@ -19,16 +17,14 @@ ELSEWHERE = "ALSA" if sys.platform == "win32" else "WASAPI"
 """A kind of device that another system has."""
 
 
-def test_it_is_off_and_nothing_is_opened(open_window: Callable[..., MainWindow]) -> None:
+def test_it_is_off_and_nothing_is_opened(open_window):
     window = open_window("causal")
     assert not window.settings.sound
     assert not window.actions_by_name["set_sound"].isChecked()
     assert window.sound.speaker is None
 
 
-def test_the_menu_turns_it_on_and_off_and_it_is_remembered(
-    open_window: Callable[..., MainWindow],
-) -> None:
+def test_the_menu_turns_it_on_and_off_and_it_is_remembered(open_window):
     window = open_window("causal")
     window.sound.backend = "NULL"
     action = window.actions_by_name["set_sound"]
@@ -43,9 +39,7 @@ def test_the_menu_turns_it_on_and_off_and_it_is_remembered(
     assert not window.settings.sound
 
 
-def test_it_comes_with_the_first_view_and_goes_with_the_window(
-    qapp: QApplication, settings: Settings
-) -> None:
+def test_it_comes_with_the_first_view_and_goes_with_the_window(qapp, settings):
     settings.sound = True
     window = MainWindow(Session("numpy"), settings)
     window.sound.backend = "NULL"
@@ -61,9 +55,7 @@ def test_it_comes_with_the_first_view_and_goes_with_the_window(
     window.deleteLater()
 
 
-def test_where_there_is_no_device_the_window_says_so_and_it_goes_off(
-    open_window: Callable[..., MainWindow],
-) -> None:
+def test_where_there_is_no_device_the_window_says_so_and_it_goes_off(open_window):
     window = open_window("causal")
     window.sound.backend = ELSEWHERE
     window.actions_by_name["set_sound"].trigger()

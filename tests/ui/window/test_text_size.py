@@ -5,13 +5,11 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QWidget
-from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS
 from tests.helpers.shown_lessons import some_steps
 from ui.look.layouts import LAYOUT_NAMES
 from ui.look.theme import TEXT_SCALES, Style
-from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow
 
 LEAST = 11
@@ -42,15 +40,7 @@ def watch_fonts(monkeypatch: pytest.MonkeyPatch, told: Callable[[int], object]) 
         ("flash1", (1920, 1080), 2.0),
     ],
 )
-def test_no_text_is_too_small(
-    qtbot: QtBot,
-    open_window: Callable[..., MainWindow],
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    demo: str,
-    size: tuple[int, int],
-    scale: float,
-) -> None:
+def test_no_text_is_too_small(qtbot, open_window, settings, monkeypatch, demo, size, scale):
     settings.text_scale = scale
     found: dict[str, set[int]] = {}
     window = open_window(demo, size)

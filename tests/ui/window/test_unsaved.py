@@ -8,7 +8,7 @@ from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.problem.scenario import load_scenario, save_scenario
+from simulator.problem.scenario import load_scenario
 from tests.helpers.by_hand import choosing, opened_menu
 from tests.helpers.changes import choose_algorithm
 from tests.helpers.programs import run
@@ -20,13 +20,6 @@ class ByFrame(QCloseEvent):
 
     def spontaneous(self):
         return True
-
-
-@pytest.fixture
-def mine(tmp_path):
-    path = tmp_path / "mine.toml"
-    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
-    return path
 
 
 @pytest.fixture
@@ -73,6 +66,7 @@ def drop(window):
     window.session.settle()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("ask", [quit_, by_frame, open_demo, drop])
 def test_cancel_leaves_everything_as_it_is(window, mine, ask):
     change(window)
@@ -96,6 +90,7 @@ def test_save_writes_the_file_and_closes(window, mine, ask):
     assert load_scenario(mine).attention.algorithm == "naive"
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ask", [quit_, open_demo, drop])
 def test_what_is_not_saved_is_among_the_recent_files(window, mine, ask):
     change(window)
@@ -132,6 +127,7 @@ def test_nothing_is_asked_where_nothing_is_unsaved(window):
     assert not window.isVisible()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("end", [quit_, by_frame, open_demo, drop])
 def test_changes_of_a_demo_are_kept_without_a_question(open_window, end):
     window = open_window("causal")
@@ -199,6 +195,7 @@ def test_do_not_ask_again_can_be_taken_back(window, mine):
     answer(window, "Cancel")
 
 
+@pytest.mark.long
 def test_a_copy_that_is_opened_again_is_not_written_over(window):
     change(window)
     window.unsaved.keep()
@@ -239,6 +236,7 @@ def test_a_talk_goes_on_when_its_end_is_cancelled(window):
     window.presenter.end()
 
 
+@pytest.mark.long
 def test_the_end_of_the_session_asks_nothing_and_keeps_the_copy(window):
     change(window)
     window.unsaved.end_session()

@@ -95,6 +95,7 @@ def test_every_place_is_inside_and_none_overlap(size, text):
         assert picture.height() >= 0.25 * card.height() or text > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_every_row_comes_into_sight_whole(size):
     for number, whole in places(size).rows.items():
@@ -179,6 +180,7 @@ def test_a_place_that_is_no_more_does_no_harm(place):
     assert card.title in ("Attention in three tokens", "Next: FlashAttention-1")
 
 
+@pytest.mark.long
 def test_a_lesson_notes_how_far_it_was_seen(open_window, settings):
     window = open_window()
     player = window.lessons.player
@@ -222,6 +224,7 @@ def test_tab_goes_round(started):
     assert page.focused == 0
 
 
+@pytest.mark.long
 def test_continue_opens_the_step(qapp, settings):
     settings.lesson_place = "05-online-softmax", 4
     window = make_window(None, "numpy", settings)
@@ -234,6 +237,7 @@ def test_continue_opens_the_step(qapp, settings):
     window.close()
 
 
+@pytest.mark.long
 def test_keys_of_what_is_covered_do_nothing(started):
     before = started.session.cursor, {name: d.isVisible() for (name, d) in docks(started)}
     press(started, Key.Key_2, Key.Key_P, Key.Key_W, Key.Key_7, Key.Key_Space, Key.Key_Tab)
@@ -251,6 +255,7 @@ def docks(window: MainWindow):
 # --- hand -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_click_opens_and_the_pointer_shows_a_picture(started):
     page = page_of(started)
     wait(lambda: page.ready)
@@ -301,6 +306,7 @@ def take_layout(window: MainWindow) -> None:
     window.desk.actions["memory"].trigger()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "act",
     [
@@ -320,6 +326,7 @@ def test_it_goes_when_something_else_is_wanted_and_help_brings_it_back(started, 
     assert not started.presenter.on
 
 
+@pytest.mark.long
 def test_it_stays_for_search_theme_and_letters(started):
     for name in ("next_theme", "larger_text", "search"):
         started.actions_by_name[name].trigger()
@@ -338,7 +345,6 @@ def test_docks_that_come_to_the_front_stay_below(started):
 def test_the_row_that_is_explained_at_first_is_that_of_it(started):
     press(started, Key.Key_Escape)
     trace = started.session.trace
-    assert trace is not None
     assert trace.workload.query_token(started.session.row) == "it"
     started.files.open_path(SCENARIOS / "causal.toml")
     started.session.settle()
@@ -351,6 +357,7 @@ def test_the_row_that_is_explained_at_first_is_that_of_it(started):
 # --- pictures -------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
 def test_it_is_painted_in_every_size_and_theme(qapp, tmp_path: Path, size, theme):

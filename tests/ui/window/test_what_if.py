@@ -23,6 +23,8 @@ from ui.window.what_if.words import (
     question_words,
 )
 
+SIZE = (1280, 720)
+
 Key, Alt = Qt.Key, Qt.KeyboardModifier.AltModifier
 DEMOS = ("flash2", "causal", "grouped-heads")
 QUESTIONS = {
@@ -77,16 +79,9 @@ def shown(window) -> tuple:
 
 
 @pytest.fixture
-def talk(open_window, monkeypatch, qapp):
-    """A window in a talk, without a lesson."""
-    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
-    window = open_window(size=(1280, 720))
-    window.presenter.start()
-    wait_until(lambda: not window.presenter.arrival.awaited, QTest.qWait)
-    qapp.processEvents()
-    yield window
-    window.presenter.end()
-    qapp.processEvents()
+def talk(talk):
+    wait_until(lambda: not talk.presenter.arrival.awaited, QTest.qWait)
+    return talk
 
 
 @pytest.mark.sweep(keep=1)
@@ -167,6 +162,7 @@ def test_it_comes_to_the_lowest_part_and_never_over_a_spotlight(talk, qapp) -> N
     talk.presenter.toggle_spotlight()
 
 
+@pytest.mark.long
 def test_it_leaves_when_nobody_uses_it(talk) -> None:
     band = talk.stage.what_if
     talk.stage.ask_what_if()
@@ -178,6 +174,7 @@ def test_it_leaves_when_nobody_uses_it(talk) -> None:
     wait_until(lambda: not band.strip.isVisible(), QTest.qWait)
 
 
+@pytest.mark.long
 def test_names_and_results_are_for_the_hall(talk) -> None:
     talk.stage.ask_what_if()
     strip = talk.stage.what_if.strip
@@ -187,9 +184,9 @@ def test_names_and_results_are_for_the_hall(talk) -> None:
     assert 0.025 * high <= strip.sizes.was * u < strip.sizes.now * u <= 0.029 * high
 
 
-def test_two_changes_in_a_row_are_compared_with_what_was_before_both(open_window) -> None:
-    window = open_window(size=(1280, 720))
-    session, found = window.session, window.session.what_ifs
+@pytest.mark.long
+def test_two_changes_in_a_row_are_compared_with_what_was_before_both(window, session) -> None:
+    found = window.session.what_ifs
     first = session.scenario
     edit = window.what_if.fields["tile"].edit
     for _ in range(2):
@@ -207,8 +204,8 @@ def test_two_changes_in_a_row_are_compared_with_what_was_before_both(open_window
     assert (session.trace.workload.rows, session.trace.workload.cols) == (9, 7)
 
 
-def test_many_presses_at_once_count_each(open_window) -> None:
-    window = open_window(size=(1280, 720))
+@pytest.mark.long
+def test_many_presses_at_once_count_each(window) -> None:
     first = window.session.scenario
     edit = window.what_if.fields["tile"].edit
     for _ in range(2):
@@ -221,9 +218,9 @@ def test_many_presses_at_once_count_each(open_window) -> None:
     assert window.session.scenario == first
 
 
-def test_what_was_before_goes_after_three_seconds_and_the_values_stay(open_window) -> None:
-    window = open_window(size=(1280, 720))
-    session, found = window.session, window.session.what_ifs
+@pytest.mark.long
+def test_what_was_before_goes_after_three_seconds_and_the_values_stay(window, session) -> None:
+    found = window.session.what_ifs
     session.motion = True
     QTest.keyClick(window.what_if.fields["tile"].edit, Key.Key_Up)
     session.settle()
@@ -236,8 +233,8 @@ def test_what_was_before_goes_after_three_seconds_and_the_values_stay(open_windo
     assert window.what_if.figures[0].now == "20"
 
 
-def test_without_motion_the_next_key_takes_what_was_before_away(open_window) -> None:
-    window = open_window(size=(1280, 720))
+@pytest.mark.long
+def test_without_motion_the_next_key_takes_what_was_before_away(window) -> None:
     found = window.session.what_ifs
     QTest.keyClick(window.what_if.fields["tile"].edit, Key.Key_Up)
     settled(window)
@@ -249,8 +246,7 @@ def test_without_motion_the_next_key_takes_what_was_before_away(open_window) -> 
     assert found.compared is None
 
 
-def test_backspace_belongs_to_what_is_being_typed(open_window) -> None:
-    window = open_window(size=(1280, 720))
+def test_backspace_belongs_to_what_is_being_typed(window) -> None:
     edit = window.what_if.fields["tokens"].edit
     edit.setFocus()
     QTest.keyClick(window.what_if.fields["tile"].edit, Key.Key_Up)
@@ -266,8 +262,7 @@ def test_backspace_belongs_to_what_is_being_typed(open_window) -> None:
     assert edit.text() == "13"
 
 
-def test_what_cannot_be_used_is_said_and_changes_nothing(open_window) -> None:
-    window = open_window(size=(1280, 720))
+def test_what_cannot_be_used_is_said_and_changes_nothing(window) -> None:
     first, edit = window.session.scenario, window.what_if.fields["width"].edit
     edit.setFocus()
     edit.selectAll()
@@ -279,8 +274,7 @@ def test_what_cannot_be_used_is_said_and_changes_nothing(open_window) -> None:
     assert window.messages.isVisible()
 
 
-def test_keys_of_the_window_stay_its_own_in_a_field(open_window) -> None:
-    window = open_window(size=(1280, 720))
+def test_keys_of_the_window_stay_its_own_in_a_field(window) -> None:
     edit = window.what_if.fields["tile"].edit
     window.ask_what_if("tile")
     assert isinstance(QApplication.focusWidget(), QLineEdit)
@@ -290,6 +284,7 @@ def test_keys_of_the_window_stay_its_own_in_a_field(open_window) -> None:
     assert edit.text() == "4 × 3"
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("theme", THEMES)
 def test_all_questions_have_room(open_window, theme) -> None:
     window = open_window(size=(1280, 720))
@@ -317,9 +312,7 @@ def test_words_of_factors_and_of_the_way_back(open_window) -> None:
     assert back_words(replace(now, causal=not now.causal, rows=1), now) == "back to before"
 
 
-def test_a_change_in_the_form_is_compared_too(open_window) -> None:
-    window = open_window(size=(1280, 720))
-    session = window.session
+def test_a_change_in_the_form_is_compared_too(window, session) -> None:
     session.propose(with_values(session.scenario, {"hardware": {"preset": "T4"}}), "GPU")
     settled(window)
     compared = session.what_ifs.compared
@@ -349,6 +342,7 @@ def top(window) -> tuple[bool, bool]:
     return window.header.isVisible(), window.what_if.isVisible()
 
 
+@pytest.mark.long
 def test_in_a_low_window_a_lesson_has_the_strip_when_it_is_asked_for(open_window, qtbot, qapp):
     window = open_window("flash2", (944, 492))
     assert top(window) == (True, True)

@@ -21,7 +21,7 @@ def made(chosen: Scenario, head: int = 0, at_once: int = 1):
     return generation(w, read_inputs(w), head, at_once)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", AT_ONCE)
 def test_rows_of_64_tokens_are_those_of_one_pass(at_once):
     w, inputs = shipped_run()

@@ -30,6 +30,7 @@ def typed(**tables: Any) -> Scenario:
     return parse_scenario({"tiling": {"rows": 4, "cols": 4}, **tables, "input": said})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("draw", "temperature"), [("0", 0.8), ("3", 0.8), (GREEDY, 0.0)])
 def test_what_follows_is_what_the_model_draws(draw: str, temperature: float) -> None:
     trace = trace_of(typed())

@@ -57,7 +57,7 @@ def test_parameters_where_heads_are_wider_than_the_model():
     assert sharing.parameters("W_K") == 2880 * 8 * 64
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", [m.name for m in models().values() if not m.is_latent])
 def test_parameters_are_those_of_matrices_that_multiply(name):
     """The matrices in a row give each head its query, key and value from the residual stream."""

@@ -23,6 +23,7 @@ def report_of(trace: Trace, **more: Any) -> HeadReport:
     return head_report(w, inputs, fitting_part(w, 0, 0), **more)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["induction", "induction-early", "induction-by-hand"])
 def test_a_layer_of_a_known_model_brings_all_its_heads(name: str) -> None:
     trace = simulate(load_scenario(SCENARIOS / f"{name}.toml"))
@@ -41,6 +42,7 @@ def test_a_layer_of_a_known_model_brings_all_its_heads(name: str) -> None:
     assert [each.step for each in found.training.course] == [each.step for each in model.moments]
 
 
+@pytest.mark.long
 def test_a_head_that_is_off_changes_what_comes_after_it() -> None:
     trace = simulate(load_scenario(SCENARIOS / "induction.toml"))
     told: list[float] = []

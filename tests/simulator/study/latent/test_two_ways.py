@@ -126,6 +126,7 @@ def exact(layer: LatentLayer, chosen: Scenario, heads: int) -> np.ndarray:
     return out
 
 
+@pytest.mark.long
 @given(LAYERS)
 def test_both_ways_are_attention(chosen: Scenario) -> None:
     layer = latent_layer(resolve(chosen))

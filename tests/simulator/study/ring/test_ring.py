@@ -98,6 +98,7 @@ VARIANTS = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS, TILES, TILES, VARIANTS,
        st.integers(0, 1))  # fmt: skip
 def test_every_layout_has_the_same_output(nq, nk, devices, layout, mask, rows, cols, more, head):
@@ -111,6 +112,7 @@ def test_every_layout_has_the_same_output(nq, nk, devices, layout, mask, rows, c
     assert found.apart <= 2 * allowed
 
 
+@pytest.mark.long
 @given(LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS)
 def test_numbers_after_a_step_are_of_the_keys_so_far(nq, nk, devices, layout, mask):
     w, ring = made(nq, nk, mask, 4, 3, devices, layout, d=3, dv=2)

@@ -56,6 +56,7 @@ def test_splits() -> None:
     assert computed("auto_splits()", DECODING) == splits > 1
 
 
+@pytest.mark.long
 def test_bits_that_move_are_those_of_other_runs() -> None:
     """Of the same sequence alone, or with another number of splits."""
 

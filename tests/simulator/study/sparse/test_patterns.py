@@ -161,6 +161,7 @@ def test_indexers_find_the_block_that_a_row_is_about() -> None:
             assert each.mask.blocks.table[9, 3], each.name
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
 def test_prices_are_those_of_the_run_and_the_reference(algorithm: str) -> None:
     w, found = run(mask={"causal": True}, scores={"alibi": True})
@@ -300,6 +301,7 @@ def function(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -316,6 +318,7 @@ def test_a_function_is_a_mask(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(seen(w, pattern.mask), (j <= i) & (i - j < 5))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -334,6 +337,7 @@ def test_a_function_that_cannot_be_used(tmp_path: Path, text: str, expected: str
     assert expected in refused(function_pattern, w, function(tmp_path, text), seconds=seconds)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
@@ -353,6 +357,7 @@ def test_a_function_answers_true_or_false_alone(tmp_path: Path, answer: str, sho
     assert "expected True or False, as of j <= i, not a number that is added" in line
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits")
 def test_a_function_has_bounded_memory_and_print(tmp_path: Path) -> None:
     w = resolve(scenario(nq=9, d=4))
@@ -401,6 +406,7 @@ def test_errors_are_shares_of_o_and_told_as_they_are_computed(
     assert told == pytest.approx([(n + 1) / parts for n in range(parts)])
 
 
+@pytest.mark.long
 def test_nsa_ranks_blocks_by_the_weights_of_their_mean_keys_and_dsa_by_sums() -> None:
     w, found = run(mask={"causal": True})
     inputs = read_inputs(w)

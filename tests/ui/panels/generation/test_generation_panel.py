@@ -13,16 +13,15 @@ from simulator.problem.masks import Mask
 from simulator.program.algorithms import tile_program
 from simulator.timing.duration import duration_of
 from tests.helpers.painted import record_texts
+from tests.ui.panels.conftest import in_front
 from ui.plots import painter
+
+PANEL = "generation"
 
 
 @pytest.fixture(scope="module")
 def shared(open_for_all, qapp):
-    window = open_for_all("inspector", (1280, 720))
-    window.docks.open("generation")
-    qapp.processEvents()
-    window.session.settle()
-    return window
+    return in_front(open_for_all("inspector", (1280, 720)), PANEL)
 
 
 @pytest.fixture
@@ -30,30 +29,25 @@ def window(shared):
     """One window for all tests; each begins with what the panel shows at first."""
     shared.set_motion(False)
     shared.session.clock.now = time.monotonic
-    panel_of(shared).play(False)
-    panel_of(shared).take_choices(ChooseTable())
+    panel = shared.docks.panel(PANEL)
+    panel.play(False)
+    panel.take_choices(ChooseTable())
     shared.session.settle()
     return shared
-
-
-def panel_of(window):
-    return window.docks.panel("generation")
 
 
 def pixels(picture):
     return picture.grab().toImage()
 
 
-def test_it_is_made_when_it_is_opened_with_the_first_step(window):
-    panel = panel_of(window)
+def test_it_is_made_when_it_is_opened_with_the_first_step(window, panel):
     assert window.docks["generation"].isVisible()
     assert panel.state.at == panel.slider.value() == 1
     assert [len(step.rows) for step in panel.state.found.steps] == [9] + [1] * 9
     assert "one query, 10 keys" in panel.state.words
 
 
-def test_curves_are_the_steps(window):
-    panel = panel_of(window)
+def test_curves_are_the_steps(panel):
     for quantity in ("flops", "time", "bytes"):
         QTest.mouseClick(panel.bar.buttons["shows", quantity], Qt.MouseButton.LeftButton)
         for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
@@ -63,8 +57,7 @@ def test_curves_are_the_steps(window):
             )
 
 
-def test_times_are_those_of_the_model(window):
-    panel = panel_of(window)
+def test_times_are_those_of_the_model(panel):
     step = panel.state.found.steps[3]
     w = panel.state.found.workload
     for cached, rows in ((True, len(step.rows)), (False, step.keys)):
@@ -78,8 +71,7 @@ def test_times_are_those_of_the_model(window):
     assert panel.plot.model.y.title == "time of a step, by model"
 
 
-def test_a_click_on_a_point_and_the_slider_show_a_step(window):
-    panel = panel_of(window)
+def test_a_click_on_a_point_and_the_slider_show_a_step(panel):
     before = pixels(panel.picture)
     panel.pick(panel.plot.model.curves[0].picks[5])
     assert panel.slider.value() == panel.state.at == 5
@@ -89,16 +81,14 @@ def test_a_click_on_a_point_and_the_slider_show_a_step(window):
     assert panel.state.words.startswith("The prompt")
 
 
-def test_several_queries_at_once(window):
-    panel = panel_of(window)
+def test_several_queries_at_once(window, panel):
     panel.choose("at once", "4")
     window.session.settle()
     assert [len(step.rows) for step in panel.state.found.steps] == [9, 4, 4, 1]
     assert "4 queries at once" in panel.state.words
 
 
-def test_rows_are_those_of_one_pass(window):
-    panel = panel_of(window)
+def test_rows_are_those_of_one_pass(panel):
     panel.take_choices(ChooseTable(generation="equal"))
     unmasked, apart = panel.plot.model.curves
     assert max(apart.ys) < 1e-5 < min(unmasked.ys)
@@ -111,8 +101,7 @@ def test_rows_are_those_of_one_pass(window):
     ("again", "With the causal mask the rows of all steps are those of one pass, up to "),
     ("no mask", "Without the causal mask a new key moves old rows by up to "),
 ])  # fmt: skip
-def test_a_low_panel_keeps_the_answer_longest(window, monkeypatch, way, answer):
-    panel = panel_of(window)
+def test_a_low_panel_keeps_the_answer_longest(window, panel, monkeypatch, way, answer):
     panel.take_choices(ChooseTable(generation="equal", way=way))
     drawn = record_texts(monkeypatch, painter)
     panel.plot.grab()
@@ -124,8 +113,7 @@ def test_a_low_panel_keeps_the_answer_longest(window, monkeypatch, way, answer):
         assert words in panel.plot.model.note  # where there is room all is told
 
 
-def test_sums_are_those_of_all_steps_so_far(window):
-    panel = panel_of(window)
+def test_sums_are_those_of_all_steps_so_far(panel):
     panel.bar.choose("sums", "summed")
     for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
         assert curve.ys == panel.state.found.so_far("bytes", cached=cached)
@@ -135,8 +123,7 @@ def test_sums_are_those_of_all_steps_so_far(window):
     assert panel.plot.model.levels == ()
 
 
-def test_ways_say_what_a_step_computes(window):
-    panel = panel_of(window)
+def test_ways_say_what_a_step_computes(panel):
     panel.pick(5)
     state, kept = panel.state, pixels(panel.picture)
     assert state.fresh == state.step.rows
@@ -149,8 +136,7 @@ def test_ways_say_what_a_step_computes(window):
     assert kept != again != pixels(panel.picture) != kept
 
 
-def test_a_step_docks_and_its_row_comes_down(window, qapp):
-    panel, session = panel_of(window), window.session
+def test_a_step_docks_and_its_row_comes_down(window, panel, session, qapp):
     panel.pick(3)
     rest = pixels(panel.picture)
     window.set_motion(True)
@@ -177,8 +163,7 @@ def test_a_step_docks_and_its_row_comes_down(window, qapp):
     assert panel.state.share == 1
 
 
-def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window):
-    panel, session = panel_of(window), window.session
+def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window, panel, session):
     window.set_motion(True)
     panel.pick(7)
     QTest.mouseClick(panel.play_button, Qt.MouseButton.LeftButton)
@@ -198,8 +183,7 @@ def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window)
     assert (panel.playing, panel.state.at) == (False, 9)
 
 
-def test_a_lesson_chooses_a_step_of_a_run_that_is_not_there_yet(window):
-    panel = panel_of(window)
+def test_a_lesson_chooses_a_step_of_a_run_that_is_not_there_yet(window, panel):
     panel.take_choices(ChooseTable(step=3, way="again", summed=True, at_once=2))
     assert panel.state.at == 3
     window.session.settle()
@@ -215,4 +199,4 @@ def test_a_run_that_was_not_generated_is_replaced_by_a_layer(open_window, qapp):
     window.docks.open("generation")
     qapp.processEvents()
     window.session.settle()
-    assert panel_of(window).state.found.workload.file is not None
+    assert window.docks.panel(PANEL).state.found.workload.file is not None

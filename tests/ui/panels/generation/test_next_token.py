@@ -10,30 +10,23 @@ from simulator.study.generation.typed import GREEDY
 from tests.helpers.drawn_words import drawn_words
 from tests.helpers.runs import scenario
 from tests.helpers.small_language_model import put_in_place
+from tests.ui.panels.conftest import in_front
 from ui.panels.generation.next_token import chance_text, quoted
 
-TEXT = "the cat"
+PANEL, TEXT = "generation", "the cat"
 
 
 @pytest.fixture
-def window(open_window, tmp_path, monkeypatch, qapp):
+def window(open_window, tmp_path, monkeypatch):
     put_in_place(tmp_path, monkeypatch)
     window = open_window("flash2", (1280, 720))
     typed = parse_scenario({"input": {"source": "sentence", "text": TEXT}})
     window.session.propose(typed, "a text")
-    window.docks.open("generation")
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("generation")
+    return in_front(window, PANEL)
 
 
 @pytest.mark.long
-def test_a_typed_text_shows_what_may_come_next(window):
-    panel = panel_of(window)
+def test_a_typed_text_shows_what_may_come_next(panel):
     said = panel.state.found.continuation
     assert panel.bar.buttons["shows", "next"].isChecked()
     assert panel.plot.isHidden()
@@ -49,8 +42,7 @@ def test_a_typed_text_shows_what_may_come_next(window):
 
 
 @pytest.mark.long
-def test_the_slider_goes_through_the_text(window):
-    panel = panel_of(window)
+def test_the_slider_goes_through_the_text(panel):
     panel.slider.setValue(0)
     assert panel.accessibleDescription().startswith("Your text, 7 tokens: what may come next")
     panel.slider.setValue(TOKENS)
@@ -61,8 +53,7 @@ def test_the_slider_goes_through_the_text(window):
 
 
 @pytest.mark.long
-def test_another_draw_is_another_text(window):
-    panel = panel_of(window)
+def test_another_draw_is_another_text(window, panel):
     before = panel.state.found.continuation
     for value in ("1", GREEDY):
         panel.choose("draw", value)
@@ -76,8 +67,7 @@ def test_another_draw_is_another_text(window):
 
 
 @pytest.mark.long
-def test_its_steps_cost_what_those_of_other_runs_do(window):
-    panel = panel_of(window)
+def test_its_steps_cost_what_those_of_other_runs_do(panel):
     QTest.mouseClick(panel.bar.buttons["shows", "bytes"], Qt.MouseButton.LeftButton)
     assert not panel.plot.isHidden()
     assert not panel.bar.lists["way"].isHidden()
@@ -86,8 +76,7 @@ def test_its_steps_cost_what_those_of_other_runs_do(window):
 
 
 @pytest.mark.long
-def test_without_a_typed_text_there_are_no_next_tokens(window):
-    panel = panel_of(window)
+def test_without_a_typed_text_there_are_no_next_tokens(window, panel):
     window.session.propose(scenario("flash2", nq=12, d=8), "random numbers")
     window.session.settle()
     assert panel.chosen["shows"] == "bytes"

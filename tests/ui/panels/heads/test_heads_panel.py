@@ -10,6 +10,7 @@ from simulator.base.assets import LESSONS
 from simulator.problem.models import models
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
+from tests.helpers.changes import change
 from tests.helpers.scenario_desk import CAPTURE
 from ui.board.words import sharing_choices
 from ui.look.theme import THEMES
@@ -26,19 +27,7 @@ from ui.panels.heads.painter import (
     way_name,
 )
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("grouped-heads", (1280, 720))
-    window.desk.take("cache")
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-@pytest.fixture
-def panel(window):
-    return window.docks.panel("heads")
+PANEL, DEMO, LAYOUT = "heads", "grouped-heads", "cache"
 
 
 def handle(slider) -> QPoint:
@@ -57,8 +46,7 @@ def drag(slider, share: float) -> None:
     QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=end)
 
 
-def test_dragging_the_slider_changes_the_scenario_and_undo_brings_it_back(window, panel):
-    session = window.session
+def test_dragging_the_slider_changes_the_scenario_and_undo_brings_it_back(session, panel):
     assert [way_name(way) for way in panel.state.ways] == ["MHA 6", "GQA 3", "GQA 2", "MQA 1"]
     assert panel.slider.value() == 2
     count = session.undo_stack.count()
@@ -82,8 +70,7 @@ def test_dragging_the_slider_changes_the_scenario_and_undo_brings_it_back(window
     assert way_name(panel.state.way) == "GQA 2"
 
 
-def test_keys_change_it_and_the_board_follows(window, panel):
-    session = window.session
+def test_keys_change_it_and_the_board_follows(session, panel):
     panel.slider.setFocus()
     QTest.keyClick(panel.slider, Qt.Key.Key_PageDown)
     session.settle()
@@ -98,8 +85,7 @@ def test_keys_change_it_and_the_board_follows(window, panel):
     }  # fmt: skip
 
 
-def test_a_scenario_change_moves_the_slider(window, panel):
-    session = window.session
+def test_a_scenario_change_moves_the_slider(session, panel):
     changed = with_values(session.scenario, {"attention": {"heads": 8, "kv_heads": 4}})
     session.propose(changed, "heads")
     session.settle()
@@ -121,8 +107,7 @@ def test_the_figures_of_a_scenario_are_the_simulators(window, panel):
 def test_values_of_another_width_are_counted(open_window, qapp):
     window = open_window("grouped-heads")
     session = window.session
-    session.propose(with_values(session.scenario, {"attention": {"value_dim": 48}}), "dv")
-    session.settle()
+    change(session, {"attention": {"value_dim": 48}}, "dv")
     state = scenario_state(session.trace.workload, "")
     assert token_bytes(state, state.way) == 2 * (32 + 48) * 2
     assert read_bytes(state, state.way) == 2 * (32 + 48) * 2 * 70
@@ -160,6 +145,7 @@ def test_the_lesson_on_sharing_shows_groups_and_the_head_on_the_board(open_windo
     assert 0.74 < max(marked) / image.width() < 0.78
 
 
+@pytest.mark.long
 def test_where_the_heads_are_those_of_a_file_it_says_why(open_window, qapp):
     window = open_window("causal")
     session = window.session
@@ -176,6 +162,7 @@ def test_where_the_heads_are_those_of_a_file_it_says_why(open_window, qapp):
     assert session.scenario is before
 
 
+@pytest.mark.long
 def test_a_model_is_drawn_and_changes_nothing(window, panel):
     before = window.session.scenario
     QTest.mouseClick(panel.bar.buttons["of", "model"], Qt.MouseButton.LeftButton)
@@ -211,12 +198,12 @@ def test_every_model_shows_all_its_ways(name):
     assert name in state_words(state)
 
 
+@pytest.mark.long
 def test_one_head_has_nothing_to_share(open_window):
     window = open_window("grouped-heads")
     window.desk.take("cache")
     single = {"heads": 1, "kv_heads": 1}
-    window.session.propose(with_values(window.session.scenario, {"attention": single}), "one")
-    window.session.settle()
+    change(window.session, {"attention": single}, "one")
     panel = window.docks.panel("heads")
     assert not panel.slider.isEnabled()
     assert "one head: nothing to share" in notes(panel.state)

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.attention_map import MapSettings
+from tests.helpers.pointer import click
 from tests.helpers.runs import trace_of
+from tests.helpers.waiting import settle
 from tests.ui.session.test_tasks import endless
 from ui.look.heat import diverging, rooted
 from ui.look.theme import THEMES
@@ -24,23 +25,7 @@ from ui.panels.inspector.model import grid_of, peak, reading, shrunk
 from ui.panels.inspector.panel import same_scores
 
 SLIDERS = ("temperature", "window", "sinks")
-
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
-    window.desk.take("inspector")
-    settle(window)
-    return window
-
-
-def settle(window) -> None:
-    window.session.settle()
-    QApplication.processEvents()
-
-
-def panel_of(window):
-    return window.docks.panel("inspector")
+PANEL, DEMO, LAYOUT = "inspector", "inspector", "inspector"
 
 
 def start(window, **tables) -> None:
@@ -52,12 +37,6 @@ def hover(panel, at: QPointF) -> None:
     QTest.mouseMove(panel.canvas, at.toPoint())
 
 
-def click(panel, at: QPointF) -> None:
-    QTest.mouseClick(
-        panel.canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at.toPoint()
-    )
-
-
 def cell_of(panel, row: int, key: int) -> QPointF:
     layout = panel.layout_now()
     grid = layout.grid
@@ -67,12 +46,12 @@ def cell_of(panel, row: int, key: int) -> QPointF:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["naive", "flash2"])
-def test_the_board_beside_it_has_the_same_colours(window, algorithm) -> None:
+def test_the_board_beside_it_has_the_same_colours(window, panel, algorithm) -> None:
     start(window, attention={"algorithm": algorithm, "heads": 1, "seqlen_q": 8, "head_dim": 4},
           tiling={"rows": 8, "cols": 8})  # fmt: skip
     window.session.last()
     settle(window)
-    panel, board = panel_of(window), window.board
+    board = window.board
     row, lay = panel.pointer.row, board.board_layout()
     pictures = board.grab().toImage(), panel.canvas.grab().toImage()
     for key in range(8):
@@ -107,9 +86,8 @@ def weights(window, settings: MapSettings, head: int) -> np.ndarray:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("capture", ["robot-ball-layer2", "cat-because-layer0", "passage-layer1"])
-def test_what_is_hovered_is_the_softmax_of_the_capture(window, capture):
+def test_what_is_hovered_is_the_softmax_of_the_capture(window, panel, capture):
     start(window, input={"source": "capture", "name": capture})
-    panel = panel_of(window)
     rng = np.random.default_rng(3)
     exact = weights(window, panel.settings, 0)
     for _ in range(12):
@@ -128,10 +106,10 @@ def test_what_is_hovered_is_the_softmax_of_the_capture(window, capture):
         assert shrunk(panel.model, grid)[row // grid.tall, key // grid.wide] == shown
 
 
-def test_every_cell_of_a_shrunk_map_reads_the_pair_that_it_shows(window):
+@pytest.mark.long
+def test_every_cell_of_a_shrunk_map_reads_the_pair_that_it_shows(window, panel):
     start(window, input={"source": "capture", "name": "passage-layer1"},
           mask={"window": 40, "sinks": 3})  # fmt: skip
-    panel = panel_of(window)
     panel.compare(True)
     for rows, cols in ((70, 50), (495, 495), (200, 300)):
         grid = grid_of(panel.model, rows, cols)
@@ -148,8 +126,7 @@ def test_every_cell_of_a_shrunk_map_reads_the_pair_that_it_shows(window):
                 assert panel.model.value(row, key) == pytest.approx(float(values[r, c]), abs=0)
 
 
-def test_the_row_shown_is_that_of_the_board_until_one_is_pointed_at(window):
-    panel = panel_of(window)
+def test_the_row_shown_is_that_of_the_board_until_one_is_pointed_at(window, panel):
     window.session.go_to_tile(1, 0)
     window.session.choose_row(9)
     settle(window)
@@ -162,8 +139,7 @@ def test_the_row_shown_is_that_of_the_board_until_one_is_pointed_at(window):
     assert (panel.pointer.row, panel.pointer.key) == (9, None)
 
 
-def test_a_dimension_of_the_output_can_be_read(window):
-    panel = panel_of(window)
+def test_a_dimension_of_the_output_can_be_read(window, panel):
     layout = panel.layout_now()
     hover(panel, layout.strips[1].center())
     assert panel.hovered.dim in (15, 16)  # of 32
@@ -176,8 +152,7 @@ def test_a_dimension_of_the_output_can_be_read(window):
 # --- sliders ----------------------------------------------------------------------------------
 
 
-def test_sliders_change_the_inspector_and_not_the_scenario(window):
-    panel, session = panel_of(window), window.session
+def test_sliders_change_the_inspector_and_not_the_scenario(window, panel, session):
     before = session.scenario
     for name, value in (("temperature", -40), ("window", 5), ("sinks", 2)):
         panel.bar.sliders[name].setValue(value)
@@ -198,8 +173,7 @@ def test_sliders_change_the_inspector_and_not_the_scenario(window):
     assert panel.bar.sliders["window"].value() == 0
 
 
-def test_keys_move_the_sliders(window):
-    panel = panel_of(window)
+def test_keys_move_the_sliders(window, panel):
     for name in SLIDERS:
         slider = panel.bar.sliders[name]
         slider.setFocus()
@@ -210,10 +184,10 @@ def test_keys_move_the_sliders(window):
     assert (panel.settings.window, panel.settings.sinks) == (1, 1)
 
 
-def test_a_window_of_two_sides_is_named_until_its_slider_moves(window):
+@pytest.mark.long
+def test_a_window_of_two_sides_is_named_until_its_slider_moves(window, panel, session):
     start(window, attention={"seqlen_q": 20, "seqlen_k": 30, "head_dim": 8},
           mask={"window": [5, 11], "align": "top-left"})  # fmt: skip
-    panel, session = panel_of(window), window.session
     assert panel.bar.labels["window"].text() == "window [5, 11]"
     assert panel.bar.sliders["window"].value() == 6  # keys, counted back from a row's own
     np.testing.assert_array_equal(
@@ -228,8 +202,8 @@ def test_a_window_of_two_sides_is_named_until_its_slider_moves(window):
     assert (mask.window, mask.align) == (4, "top-left")
 
 
-def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window, panel, session):
     put, before = panel.bar.buttons["put"], session.scenario
     assert not put.isEnabled()
     QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
@@ -251,11 +225,8 @@ def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window):
     assert panel.settings == MapSettings()
 
 
-def test_causal_is_put_where_no_file_binds_it(open_window):
-    window = open_window("large-logits", (1280, 720))
-    window.desk.take("inspector")
-    settle(window)
-    panel = panel_of(window)
+@pytest.mark.parametrize("demo", ["large-logits"])
+def test_causal_is_put_where_no_file_binds_it(window, panel):
     QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
     QTest.mouseClick(panel.bar.buttons["put"], Qt.MouseButton.LeftButton)
     settle(window)
@@ -266,11 +237,10 @@ def test_causal_is_put_where_no_file_binds_it(open_window):
 # --- heads ------------------------------------------------------------------------------------
 
 
-def test_a_click_on_a_small_map_shows_that_head(window):
-    panel = panel_of(window)
+def test_a_click_on_a_small_map_shows_that_head(window, panel):
     boxes = dict(panel.layout_now().heads)
     assert len(boxes) == 12
-    click(panel, boxes[7].center())
+    click(panel.canvas, boxes[7].center())
     assert panel.model.head == 7
     assert np.abs(panel.model.values - weights(window, panel.settings, 7)).max() < 1e-6
     assert reading(panel.model, panel.pointer).startswith("head 7")
@@ -278,11 +248,11 @@ def test_a_click_on_a_small_map_shows_that_head(window):
     assert np.array_equal(panel.model.small[7], panel.model.values)
 
 
-def test_two_heads_are_compared(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_two_heads_are_compared(window, panel):
     QTest.mouseClick(panel.bar.buttons["compare"], Qt.MouseButton.LeftButton)
     assert (panel.model.head, panel.model.other) == (0, 1)
-    click(panel, dict(panel.layout_now().heads)[8].center())
+    click(panel.canvas, dict(panel.layout_now().heads)[8].center())
     assert panel.model.other == 8
     expected = weights(window, panel.settings, 0) - weights(window, panel.settings, 8)
     assert np.abs(panel.model.values - expected).max() < 2e-6
@@ -303,8 +273,8 @@ def test_signs_are_told_apart_in_every_theme():
     assert rooted(np.array([-0.25, 0, 0.25], np.float32)).tolist() == [-0.5, 0, 0.5]
 
 
-def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window, panel):
     before = panel.canvas.grab().toImage()
     QTest.mouseClick(panel.bar.buttons["jacobian"], Qt.MouseButton.LeftButton)
     row = panel.model.maps.of(0)[0].astype(float)
@@ -325,8 +295,8 @@ def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window):
     assert panel.canvas.grab().toImage() == before
 
 
-def test_the_output_of_the_row_adds_up_of_values_in_place_of_what_it_reads(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_the_output_of_the_row_adds_up_of_values_in_place_of_what_it_reads(panel):
     before, wide = panel.canvas.grab().toImage(), panel.layout_now().cells.width()
     QTest.mouseClick(panel.bar.buttons["blend"], Qt.MouseButton.LeftButton)
     assert "each value times its weight, and their sum" in panel.canvas.accessibleDescription()
@@ -354,11 +324,8 @@ def test_the_output_of_the_row_adds_up_of_values_in_place_of_what_it_reads(windo
 
 
 @pytest.mark.long
-def test_of_many_keys_the_jacobian_says_what_it_leaves_out(open_window):
-    window = open_window("real-scale", (1280, 720))
-    window.desk.take("inspector")
-    settle(window)
-    panel = panel_of(window)
+@pytest.mark.parametrize("demo", ["real-scale"])
+def test_of_many_keys_the_jacobian_says_what_it_leaves_out(panel):
     found = jacobian_of(panel.model, 0, most=8)
     assert (len(found.keys), found.visible) == (1, 1)
     assert part_words(found)[0].startswith("how each weight")
@@ -370,10 +337,10 @@ def test_of_many_keys_the_jacobian_says_what_it_leaves_out(open_window):
 # --- the board --------------------------------------------------------------------------------
 
 
-def test_a_click_sends_the_board_to_head_tile_and_row(window):
-    panel, session = panel_of(window), window.session
-    click(panel, dict(panel.layout_now().heads)[5].center())
-    click(panel, cell_of(panel, 14, 7))
+@pytest.mark.long
+def test_a_click_sends_the_board_to_head_tile_and_row(window, panel, session):
+    click(panel.canvas, dict(panel.layout_now().heads)[5].center())
+    click(panel.canvas, cell_of(panel, 14, 7))
     settle(window)
     visit = session.view.snapshot.visit
     assert (visit.head, visit.i, visit.j) == (5, 14 // 6, 7 // 6)
@@ -382,10 +349,10 @@ def test_a_click_sends_the_board_to_head_tile_and_row(window):
     assert panel.model.head == 5
 
 
-def test_nothing_of_another_run_is_shown(window, monkeypatch):
+@pytest.mark.long
+def test_nothing_of_another_run_is_shown(window, panel, session, monkeypatch):
     shape = {"seqlen_q": 24, "head_dim": 16}
     start(window, attention=shape | {"heads": 1})
-    panel, session = panel_of(window), window.session
     shown = []
 
     def tell():
@@ -402,9 +369,10 @@ def test_nothing_of_another_run_is_shown(window, monkeypatch):
     assert shown[0][0] is None, "while it is worked out"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["click", "Enter"])
-def test_after_cancel_it_says_so_and_computes_when_asked(window, qtbot, way):
-    panel, session, started = panel_of(window), window.session, threading.Event()
+def test_after_cancel_it_says_so_and_computes_when_asked(window, panel, session, qtbot, way):
+    started = threading.Event()
     before = session.trace
     session.tasks.start("search", "searching", endless(started), lambda _: None)
     assert started.wait(5)
@@ -419,32 +387,30 @@ def test_after_cancel_it_says_so_and_computes_when_asked(window, qtbot, way):
     assert "not computed" in panel.canvas.accessibleDescription()
     assert panel.canvas.grab().toImage() != blank
     if way == "click":
-        click(panel, QPointF(20, 20))
+        click(panel.canvas, QPointF(20, 20))
     else:
         qtbot.keyClick(panel.canvas, Qt.Key.Key_Return)
     settle(window)
     assert panel.model.workload is session.trace.workload
 
 
-def test_the_board_takes_the_inspector_along(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_the_board_takes_the_inspector_along(window, panel, session):
     index = session.trace.program.index(3, 1, 1)
     session.go(type(session.cursor)(index, 0))
     settle(window)
     assert panel.model.head == 3
 
 
-def test_a_click_on_a_token_sends_the_board_to_its_row(window):
-    panel, session = panel_of(window), window.session
+def test_a_click_on_a_token_sends_the_board_to_its_row(window, panel, session):
     labels = panel.layout_now().row_labels
-    click(panel, QPointF(labels.center().x(), cell_of(panel, 15, 0).y()))
+    click(panel.canvas, QPointF(labels.center().x(), cell_of(panel, 15, 0).y()))
     settle(window)
     assert session.view.report.row == 15
     assert session.view.snapshot.visit.i == 15 // 6
 
 
-def test_keys_reach_rows_keys_heads_and_the_board(window):
-    panel, session = panel_of(window), window.session
+def test_keys_reach_rows_keys_heads_and_the_board(window, panel, session):
     panel.canvas.setFocus()
     for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_Down, Qt.Key.Key_BracketRight):
         QTest.keyClick(panel.canvas, key)
@@ -462,11 +428,8 @@ def test_keys_reach_rows_keys_heads_and_the_board(window):
 
 
 @pytest.mark.long
-def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
-    window = open_window("real-scale", (1280, 720))
-    window.desk.take("inspector")
-    settle(window)
-    panel, session = panel_of(window), window.session
+@pytest.mark.parametrize("demo", ["real-scale"])
+def test_of_what_is_too_large_a_part_is_shown_and_said(window, panel, session):
     assert panel.model.rows == range(16)
     assert "head 0, rows 0 to 15" in panel.model.notes[0]
     assert panel.model.small is None

@@ -4,20 +4,13 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 
-from tests.helpers.pointer import wheel
-from tests.ui.panels.inspector.test_inspector import cell_of, click, hover, panel_of, settle, start
+from tests.helpers.pointer import click, wheel
+from tests.ui.panels.inspector.test_inspector import cell_of, hover, start
 from ui.board.layout import Viewport
 from ui.panels.inspector.model import grid_of, peak, shrunk
 
+PANEL, DEMO, LAYOUT = "inspector", "inspector", "inspector"
 NONE, LEFT = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton
-
-
-@pytest.fixture
-def panel(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
-    window.desk.take("inspector")
-    settle(window)
-    return panel_of(window)
 
 
 def drag(panel, start_at: QPointF, by: QPoint) -> None:
@@ -67,7 +60,7 @@ def test_a_drag_pans_and_a_click_still_sends_the_board(panel):
     assert (after.left - before.left, after.top - before.top) == (2, 1)
     assert (session.cursor, session.view.report.row) == (cursor, row)
     assert (after.rows, after.cols) == (before.rows, before.cols)
-    click(panel, panel.layout_now().cell_box(1, 2).center())
+    click(panel.canvas, panel.layout_now().cell_box(1, 2).center())
     session.settle()
     assert session.view.report.row == panel.model.rows[after.row_at(1)]
 

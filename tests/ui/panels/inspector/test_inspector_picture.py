@@ -17,21 +17,15 @@ from ui.look.theme import THEMES, Style
 from ui.panels.inspector.layout import inspector_layout
 from ui.panels.inspector.painter import paint_inspector
 
+PANEL, DEMO, LAYOUT = "inspector", "inspector", "inspector"
 SIDE = 4
 KNOWN = colours(SIDE * SIDE).astype(float)
 
 
 @pytest.fixture
-def window(open_window, tmp_path):
-    window = open_window("inspector", (1280, 720))
-    window.desk.take("inspector")
+def window(window, tmp_path):
     show(window, picture_file(tmp_path / "a.safetensors", SIDE, 16))
     return window
-
-
-@pytest.fixture
-def panel(window):
-    return window.docks.panel("inspector")
 
 
 def show(window, path: Path) -> None:
@@ -79,6 +73,7 @@ def test_a_piece_is_as_clear_as_it_is_read(window, panel) -> None:
             assert np.abs(pixels[at.y(), at.x()] - wanted).max() <= 4, (row, key)
 
 
+@pytest.mark.long
 def test_what_is_no_key_s_is_covered(window, panel, tmp_path) -> None:
     tensors = {name: each if name == "image" else each[..., :9, :].copy()
                for name, each in tensors_of(SIDE, 16).items()}  # fmt: skip
@@ -96,7 +91,6 @@ def test_what_is_no_key_s_is_covered(window, panel, tmp_path) -> None:
 
 def test_a_piece_under_the_pointer_is_the_row_that_reads(window, panel) -> None:
     QTest.mouseMove(panel.canvas, middle(panel, 7).toPoint())
-    assert panel.hovered is not None
     assert (panel.hovered.row, panel.hovered.key) == (7, None)
     assert "patch 1,2" in panel.canvas.accessibleDescription()
     QTest.mouseClick(panel.canvas, Qt.MouseButton.LeftButton, pos=middle(panel, 9).toPoint())
@@ -106,6 +100,7 @@ def test_a_piece_under_the_pointer_is_the_row_that_reads(window, panel) -> None:
     assert panel.pointer.row == 9
 
 
+@pytest.mark.long
 def test_queries_of_a_text_do_not_stand_in_the_picture_of_keys(window, panel, tmp_path) -> None:
     tensors = tensors_of(SIDE, 16)
     tensors["q"] = tensors["q"][:, :3].copy()

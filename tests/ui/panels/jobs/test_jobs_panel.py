@@ -13,9 +13,12 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.jobs.jobs import JOBS, head_distances
+from tests.helpers.by_hand import press
+from tests.helpers.pointer import click
 from ui.panels.jobs.words import columns, notes, pairs, title
 
 TITLES = [job.title for job in JOBS]
+PANEL, DEMO, LAYOUT = "jobs", "induction", "inspector"
 
 
 @pytest.fixture(scope="module")
@@ -23,43 +26,16 @@ def model():
     return read_model(CAPTURES / "small")
 
 
-def opened(open_window, qapp, name="induction", size=(1280, 720)):
-    window = open_window(name, size)
-    window.desk.take("inspector")
-    window.docks["jobs"].raise_()
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-@pytest.fixture
-def window(open_window, qapp):
-    return opened(open_window, qapp)
-
-
-def panel_of(window):
-    return window.docks.panel("jobs")
-
-
-def press(window, show, qapp) -> None:
-    QTest.mouseClick(panel_of(window).bar.buttons["show", show], Qt.MouseButton.LeftButton)
-    qapp.processEvents()
-    window.session.settle()
-
-
 def column(panel, heading):
     return next(each for each in columns(panel.state.report) if each.headings[0] == heading)
 
 
-def click_row(window, at) -> None:
-    picture = panel_of(window).picture
-    place = picture.scene.where(("head", at)).center().toPoint()
-    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=place)
-    window.session.settle()
+def click_row(panel, at) -> None:
+    click(panel.picture, panel.picture.scene.where(("head", at)).center())
+    panel.window().session.settle()
 
 
-def test_the_table_has_the_scores_of_every_head(window, model):
-    panel = panel_of(window)
+def test_the_table_has_the_scores_of_every_head(panel, model):
     found = figures(model, 2000)
     assert [each.headings[0] for each in columns(panel.state.report)][:6] == TITLES
     for n, job in enumerate(JOBS):
@@ -74,19 +50,17 @@ def test_the_table_has_the_scores_of_every_head(window, model):
 
 
 @pytest.mark.long
-def test_another_head_on_the_board_is_framed(window):
-    session, panel = window.session, panel_of(window)
+def test_another_head_on_the_board_is_framed(session, panel):
     session.go(Cursor(session.trace.program.index(3, 0, 0), 0))
     session.settle()
     assert panel.state.current == (1, 3)
 
 
 @pytest.mark.long
-def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
-    panel = panel_of(window)
+def test_a_click_switches_a_head_off_and_another_click_on(window, panel, model, qapp):
     before = column(panel, "induction").texts
     assert before[7] == "0.97"
-    click_row(window, 3)
+    click_row(panel, 3)
     assert panel.state.off == (0, 3)
     without = figures(model, 2000, {(0, 3)})
     after = column(panel, "induction").texts
@@ -96,20 +70,19 @@ def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
     assert said.startswith("Without layer 0 head 3: induction of layer 1 head 3 from 0.97 to 0.01")
     assert said.endswith(f"to {without.loss['again']:.3f}.")
     assert panel.bar.lists["off"].currentText() == "without layer 0 head 3"
-    press(window, "training", qapp)
+    press(panel, "show", "training")
     assert panel.plot.model.note.startswith("Without layer 0 head 3, best heads")
-    press(window, "jobs", qapp)
+    press(panel, "show", "jobs")
     # What each head alone does is still compared with all heads on.
     assert column(panel, "loss, next known").after[1] == "0.003"
-    click_row(window, 3)
+    click_row(panel, 3)
     assert panel.state.off is None
     assert column(panel, "induction").texts == before
     assert panel.bar.lists["off"].currentText() == "every head on"
 
 
 @pytest.mark.long
-def test_a_head_is_switched_off_from_the_list_by_keys(window):
-    panel = panel_of(window)
+def test_a_head_is_switched_off_from_the_list_by_keys(window, panel):
     box = panel.bar.lists["off"]
     box.setFocus()
     for _ in range(8):
@@ -122,9 +95,8 @@ def test_a_head_is_switched_off_from_the_list_by_keys(window):
     assert panel.state.off is None
 
 
-def test_distances_are_shown_with_the_nearest_and_the_farthest_pair(window, model, qapp):
-    panel = panel_of(window)
-    press(window, "distances", qapp)
+def test_distances_are_shown_with_the_nearest_and_the_farthest_pair(window, panel, model, qapp):
+    press(panel, "show", "distances")
     apart = head_distances(figures(model, 2000).weights)
     np.testing.assert_array_equal(panel.state.report.distances, apart)
     lower = apart[np.tril_indices(8, -1)]
@@ -134,9 +106,9 @@ def test_distances_are_shown_with_the_nearest_and_the_farthest_pair(window, mode
     assert far in panel.accessibleDescription()
 
 
-def test_training_shows_when_the_head_appears_and_the_loss_falls(window, model, qapp):
-    panel = panel_of(window)
-    press(window, "training", qapp)
+@pytest.mark.long
+def test_training_shows_when_the_head_appears_and_the_loss_falls(window, panel, model, qapp):
+    press(panel, "show", "training")
     assert panel.plot.isVisible()
     assert panel.losses.isVisible()
     scores = {curve.name: curve for curve in panel.plot.model.curves}
@@ -156,9 +128,8 @@ def test_training_shows_when_the_head_appears_and_the_loss_falls(window, model, 
 
 
 @pytest.mark.long
-def test_a_click_on_a_moment_opens_its_layer(window, qapp):
-    session, panel = window.session, panel_of(window)
-    press(window, "training", qapp)
+def test_a_click_on_a_moment_opens_its_layer(window, session, panel, qapp):
+    press(panel, "show", "training")
     count = session.undo_stack.count()
     at = panel.losses.where(400.0, panel.losses.model.curves[0].ys[5])
     QTest.mouseClick(
@@ -175,14 +146,14 @@ def test_a_click_on_a_moment_opens_its_layer(window, qapp):
     assert session.trace.workload.file.path.name == "step-2000-layer1.safetensors"
 
 
-def test_an_early_moment_has_no_induction_head(open_window, qapp):
-    panel = panel_of(opened(open_window, qapp, "induction-early"))
+@pytest.mark.parametrize("demo", ["induction-early"])
+def test_an_early_moment_has_no_induction_head(panel):
     assert max(column(panel, "induction").values) < 0.1
     assert title(panel.state.report).endswith("after 300 steps")
 
 
-def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
-    panel = panel_of(opened(open_window, qapp, "induction-by-hand"))
+@pytest.mark.parametrize("demo", ["induction-by-hand"])
+def test_by_hand_every_job_is_exact_and_there_is_no_training(panel):
     assert title(panel.state.report) == "Jobs of all 4 heads of the model"
     assert column(panel, "induction").texts == ("0.00", "0.00", "1.00", "0.00")
     assert column(panel, "previous token").texts[0] == "1.00"
@@ -190,14 +161,13 @@ def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
     assert not panel.bar.buttons["show", "training"].isEnabled()
 
 
-def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(open_window, qapp):
-    window = opened(open_window, qapp, "inspector")
-    panel = panel_of(window)
+@pytest.mark.parametrize("demo", ["inspector"])
+def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(window, panel):
     assert title(panel.state.report) == "Jobs of 12 heads"
     assert [each.headings[0] for each in columns(panel.state.report)] == TITLES
     assert panel.bar.lists["off"].isHidden()
     before = panel.state.report
-    click_row(window, 2)
+    click_row(panel, 2)
     assert window.session.view.snapshot.visit.head == 2  # it is on the board instead
     assert panel.state.current == (None, 2)
     assert panel.state.report is before
@@ -205,9 +175,8 @@ def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(o
 
 
 @pytest.mark.long
-def test_another_run_forgets_what_was_shown(window, qapp):
-    session, panel = window.session, panel_of(window)
-    press(window, "training", qapp)
+def test_another_run_forgets_what_was_shown(window, session, panel, qapp):
+    press(panel, "show", "training")
     click = with_values(session.scenario, {"attention": {"temperature": 2.0}})
     session.propose(click, "temperature")
     session.settle()
@@ -223,7 +192,7 @@ def test_another_run_forgets_what_was_shown(window, qapp):
 @pytest.mark.long
 def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
     window.docks.choose("inspector", ChooseTable(jobs="distances", off=(0, 3)))
-    panel = panel_of(window)  # the lesson's own
+    panel = window.docks.panel(PANEL)  # the lesson's own
     window.session.settle()
     qapp.processEvents()
     assert panel.bar.buttons["show", "distances"].isChecked()
@@ -234,11 +203,11 @@ def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
     assert panel.state.off is None
 
 
-def test_a_model_that_cannot_be_read_is_told_in_one_line(open_window, qapp, tmp_path):
+@pytest.mark.parametrize("demo", ["flash2"])
+def test_a_model_that_cannot_be_read_is_told_in_one_line(window, panel, tmp_path):
     folder = tmp_path / "small"
     shutil.copytree(CAPTURES / "by-hand", folder)
     (folder / "held-out.safetensors").write_bytes(b"nothing")
-    window = opened(open_window, qapp, "flash2")
     scenario = load_scenario(SCENARIOS / "induction-by-hand.toml")
     path = str(folder / "step-0000-layer1.safetensors")
     told = []
@@ -248,17 +217,16 @@ def test_a_model_that_cannot_be_read_is_told_in_one_line(open_window, qapp, tmp_
     assert len(told) == 1
     assert "held-out.safetensors" in str(told[0])
     assert "\n" not in str(told[0])
-    assert panel_of(window).state is None
+    assert panel.state is None
 
 
-def test_heads_that_are_packed_into_one_are_told_apart(open_window, qapp):
-    window = opened(open_window, qapp, "split-kv")
-    panel, session = panel_of(window), window.session
+@pytest.mark.parametrize("demo", ["split-kv"])
+def test_heads_that_are_packed_into_one_are_told_apart(session, panel):
     w = session.trace.workload
     assert w.group > 1
     assert len(panel.state.report.heads) == w.heads * w.group
     last = len(panel.state.report.heads) - 1
-    click_row(window, last)
+    click_row(panel, last)
     view = session.view
     assert w.single(view.snapshot.visit.head, view.report.row)[0] == last
     assert panel.state.current == (None, last)

@@ -133,6 +133,7 @@ def test_without_controls_the_sentence_is_painted(card):
     assert not card.tokens.isVisible()
 
 
+@pytest.mark.long
 def test_another_gpu_of_the_scenario_is_taken(window, card):
     card.choose("GPU", "T4")
     scenario = window.session.scenario
@@ -142,6 +143,7 @@ def test_another_gpu_of_the_scenario_is_taken(window, card):
     assert card.choice.gpu.name == "H200"
 
 
+@pytest.mark.long
 def test_own_models_are_read_and_wrong_ones_are_told(window, card, tmp_path):
     own = tmp_path / "mine.toml"
     own.write_text("layers = 2\nheads = 4\nkv_heads = 2\nhead_dim = 8\nhidden = 32\n")
@@ -240,6 +242,7 @@ def test_no_words_lie_upon_others_or_outside(qapp, name, scale, size):
 # --- what opens below -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_links_open_and_close_what_is_below(window, card, qapp):
     assert not card.plot.isVisible()
     press(card, ("open", "curve"))
@@ -259,6 +262,7 @@ def test_links_open_and_close_what_is_below(window, card, qapp):
     assert set(LINKS) == {"curve", "table", "formula", "decoding", "less"}
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("name", models())
 def test_the_curves_are_the_simulators(name):
     model = models()[name]
@@ -300,6 +304,7 @@ def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int], name: str) 
                 assert not box.contains(at), (level.label, curve.name)
 
 
+@pytest.mark.long
 def test_a_click_on_the_curve_takes_its_tokens(card, qapp):
     press(card, ("open", "curve"))
     qapp.processEvents()
@@ -345,6 +350,7 @@ def test_counts_are_named_as_the_model_has_windows_or_not(name):
     assert not re.search(r"\d [KMGT]iB", " ".join(map(str, gpu_lines(choice))))
 
 
+@pytest.mark.long
 def test_shapes_change_in_the_formula_and_come_back(card):
     card.choose("model", "Llama-3-8B")
     press(card, ("open", "formula"))
@@ -362,6 +368,7 @@ def test_shapes_change_in_the_formula_and_come_back(card):
     assert latent.shaped("KV heads", 1).model is latent.model or latent.changed is not None
 
 
+@pytest.mark.long
 def test_choices_of_the_bar_count(card):
     press(card, ("open", "curve"))
     card.choose("model", "gpt-oss-120b")
@@ -380,6 +387,7 @@ def test_choices_of_the_bar_count(card):
 # --- decoding ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_decoding_gives_one_token_after_another(card, qtbot):
     card.take(replace(card.choice.at(3), opened="decoding"))
     seen = []
@@ -450,6 +458,7 @@ def test_without_known_weights_nothing_is_said_of_gpus_and_tokens_a_second():
     assert gpu_lines(choice)[0] == "GPUs and tokens a second are not known, as the weights are not."
 
 
+@pytest.mark.long
 def test_head_sharing_follows_model_length_and_type(window, card, tmp_path):
     heads = window.docks.panel("heads")
     assert heads.of == "scenario"
@@ -470,6 +479,7 @@ def test_head_sharing_follows_model_length_and_type(window, card, tmp_path):
     assert heads.state.title == "mine"
 
 
+@pytest.mark.long
 def test_a_lesson_chooses_model_tokens_and_what_is_open(card):
     card.take(card.choice.taking("MHA", "fp8"))
     card.take_choices(ChooseTable(model="Llama-2-70B", tokens=4096, card="curve"))
@@ -481,6 +491,7 @@ def test_a_lesson_chooses_model_tokens_and_what_is_open(card):
     assert count_text(c.tokens) == card.tokens.text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "names"),
     [

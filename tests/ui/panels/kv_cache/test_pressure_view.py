@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import with_values
 from simulator.study.kv_cache.policies import POLICIES
+from tests.helpers.changes import change
 from ui.look.theme import DARK, Style
 from ui.panels.kv_cache.kept import flowed
 from ui.plots.model import spots
@@ -22,8 +22,7 @@ ONE_HEAD = {
 def window(open_for_all, qapp):
     window = open_for_all("flash2", (1280, 720))
     session = window.session
-    session.propose(with_values(session.scenario, ONE_HEAD), "one head")
-    session.settle()
+    change(session, ONE_HEAD, "one head")
     window.desk.take("cache")
     qapp.processEvents()
     session.settle()

@@ -1,44 +1,27 @@
 """The latent dock in the window: both ways over the queries, and what sharing costs."""
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.study.latent.sharing import shipped_layer
 from simulator.study.latent.two_ways import latent_layer
+from tests.helpers.by_hand import press
+
+PANEL, DEMO = "latent", "mla"
 
 
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("mla", (1280, 720))
-    window.docks.open("latent")
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("latent")
-
-
-def press(panel, choice, value) -> None:
-    QTest.mouseClick(panel.bar.buttons[choice, value], Qt.MouseButton.LeftButton)
-    panel.window().session.settle()
-
-
-def test_it_is_made_when_it_is_opened(window):
+def test_it_is_made_when_it_is_opened(window, panel):
     assert window.docks["latent"].isVisible()
-    model = panel_of(window).plot.model
+    model = panel.plot.model
     assert [curve.name for curve in model.curves] == ["absorbed", "K and V made first"]
     assert "same O" in model.note
     assert "this run" in {level.label for level in model.levels}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("quantity", ["flops", "bytes", "time"])
-def test_curves_are_the_prices(window, quantity):
-    panel = panel_of(window)
+def test_curves_are_the_prices(window, panel, quantity):
     press(panel, "quantity", quantity)
     layer, model = latent_layer(window.session.trace.single_heads[0]), panel.plot.model
     for way, curve in zip(("absorbed", "projected"), model.curves, strict=True):
@@ -50,8 +33,7 @@ def test_curves_are_the_prices(window, quantity):
 
 
 @pytest.mark.long
-def test_what_sharing_costs_is_of_a_trained_layer(window):
-    panel = panel_of(window)
+def test_what_sharing_costs_is_of_a_trained_layer(panel):
     press(panel, "view", "sharing")
     model, found = panel.plot.model, shipped_layer()
     assert model.note.startswith("Without retraining.")
@@ -64,8 +46,7 @@ def test_what_sharing_costs_is_of_a_trained_layer(window):
     assert panel.plot.model.curves[0].name == "absorbed"
 
 
-def test_a_run_without_a_latent_shows_a_model(window, qapp):
-    panel, session = panel_of(window), window.session
+def test_a_run_without_a_latent_shows_a_model(panel, session, qapp):
     shapes = {"algorithm": "flash2", "latent_dim": None, "rope_dim": None, "head_dim": 8}
     session.propose(with_values(session.trace.workload.scenario, {"attention": shapes}), "shapes")
     session.settle()

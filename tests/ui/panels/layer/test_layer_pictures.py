@@ -80,7 +80,7 @@ def place_of(found: Scene, said: str) -> QRectF:
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def test_each_number_of_the_worked_example_is_shown(qapp: Any, traces: dict[str, Trace]) -> None:
+def test_each_number_of_the_worked_example_is_shown(qapp, traces):
     run = layer_of(traces["demo"])
     found = scene_of(state_at(traces["demo"], stage="o"))
     matrices = {box.said: box for box, _ in found.placed if isinstance(box, Matrix)}
@@ -103,18 +103,18 @@ def test_each_number_of_the_worked_example_is_shown(qapp: Any, traces: dict[str,
     [(0.458441, "0.458"), (0.5, "0.5"), (1.0, "1"), (-0.25, "−0.25"), (-0.0, "0"), (100.0, "100"),
      (1.5e-5, "1.5e−5"), (0.0, "0")],
 )  # fmt: skip
-def test_cells_have_no_zeros_at_the_end(value: float, text: str) -> None:
+def test_cells_have_no_zeros_at_the_end(value, text):
     assert cell_words(value) == text
 
 
-def test_a_stage_writes_out_a_sum_of_few_terms(qapp: Any, traces: dict[str, Trace]) -> None:
+def test_a_stage_writes_out_a_sum_of_few_terms(qapp, traces):
     drawn = words_of(scene_of(state_at(traces["demo"], row=2, stage="q")))
     assert "Q[2, 0] = 1·0.5 + 1·0 + 0·0.5 + 0·0 = 0.5" in drawn
     many = words_of(scene_of(state_at(traces["many heads"], stage="q")))
     assert not any("·0" in words for words in many)
 
 
-def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trace]) -> None:
+def test_the_formula_says_what_turns_products_into_scores(traces):
     demo = traces["demo"]
     run, said = layer_of(demo), demo.workload.scenario
     changes = ({}, {"attention": {"scale": 0.25}}, {"scores": {"softcap": 5.0}})
@@ -129,19 +129,17 @@ def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trac
     ("kind", "size", "written"),
     [("demo", (1264, 538), True), ("demo", (640, 320), False), ("shared", (3000, 2000), False)],
 )
-def test_numbers_are_written_into_all_matrices_or_into_none(
-    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], written: bool
-) -> None:
+def test_numbers_are_written_into_all_matrices_or_into_none(qapp, traces, kind, size, written):
     found = scene_of(state_at(traces[kind], stage="v"), size)
     assert {box.written for box, _ in found.placed if isinstance(box, Matrix)} == {written}
 
 
-def test_rows_that_are_not_there_have_no_numbers(qapp: Any, traces: dict[str, Trace]) -> None:
+def test_rows_that_are_not_there_have_no_numbers(qapp, traces):
     early, late = (words_of(scene_of(state_at(traces["demo"], visit))) for visit in (0, -1))
     assert late.count("0.458") == early.count("0.458") + 6, "two in O of the head, O and Y each"
 
 
-def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
+def test_slices_say_which_heads_they_serve(traces):
     run = layer_of(traces["shared"])
     singles = tuple(range(n, n + 1) for n in range(4))
     assert heads_of(run, "wq") == heads_of(run, "q") == heads_of(run, "wo") == singles
@@ -150,7 +148,7 @@ def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
     assert heads_of(run, "x") == heads_of(run, "y") == ()
 
 
-def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) -> None:
+def test_bands_have_the_colours_of_heads(qapp, traces):
     theme, state = THEMES["dark"], state_at(traces["shared"])
     image, found = painted(state), scene_of(state)
     for name in ("W_Q", "Q", "W_K", "V", "concat"):
@@ -165,7 +163,7 @@ def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stage_at_large_is_the_product_that_it_shows(traces: dict[str, Trace], kind: str) -> None:
+def test_a_stage_at_large_is_the_product_that_it_shows(traces, kind):
     run = layer_of(traces[kind])
     for stage in STAGES:
         items = items_of(state_at(traces[kind], stage=stage))
@@ -189,7 +187,7 @@ def test_a_stage_at_large_is_the_product_that_it_shows(traces: dict[str, Trace],
                               if stage != "y" else 3 + ("bo" in run.layer.weights))  # fmt: skip
 
 
-def test_rows_at_large_are_there_once_the_tiles_have_made_them(traces: dict[str, Trace]) -> None:
+def test_rows_at_large_are_there_once_the_tiles_have_made_them(traces):
     trace = traces["many heads"]
     state = state_at(trace, len(trace) // 2, stage="o")  # the third head has one row block
     made = state.finished[state.head]
@@ -201,11 +199,10 @@ def test_rows_at_large_are_there_once_the_tiles_have_made_them(traces: dict[str,
         None, None, made.tolist(), None, made.tolist(),
     ]  # fmt: skip
     y = items_of(replace(state, stage="y"))[-1].matrix.rows
-    assert y is not None
     assert not y.any()
 
 
-def test_weights_of_packed_heads_are_their_own(traces: dict[str, Trace]) -> None:
+def test_weights_of_packed_heads_are_their_own(traces):
     said = traces["shared"].workload.scenario
     packed = simulate(with_values(said, {"attention": {"algorithm": "split-kv"}}))
     run = layer_of(packed)
@@ -225,7 +222,7 @@ def frames_of(state: LayerState) -> list[QRectF | None]:
             for each in frames for rows, cols in each or [(range(0), range(0))]]  # fmt: skip
 
 
-def test_a_stage_at_large_frames_what_goes_into_a_number(traces: dict[str, Trace]) -> None:
+def test_a_stage_at_large_frames_what_goes_into_a_number(traces):
     state = state_at(traces["many heads"], stage="q", chosen_cell=(2, 3))
     x, weight, bias, q = frames_of(state)
     assert x == QRectF(0, 2, 64, 1)
@@ -240,7 +237,7 @@ def test_a_stage_at_large_frames_what_goes_into_a_number(traces: dict[str, Trace
     assert cell_of(replace(state, chosen_cell=(2, 900)), items) == (2, 63)
 
 
-def test_a_stage_at_large_says_the_sum_of_a_number(traces: dict[str, Trace]) -> None:
+def test_a_stage_at_large_says_the_sum_of_a_number(traces):
     demo, many = traces["demo"], traces["many heads"]
     v = state_at(demo, stage="v", chosen_cell=(1, 2))
     assert total_of(v) == "V[1, 2] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1"
@@ -266,9 +263,7 @@ def states_of(trace: Trace, visit: int) -> tuple[LayerState, np.ndarray, LayerSt
     return after, after.finished & ~before.finished, before
 
 
-def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(
-    qapp: Any, traces: dict[str, Trace]
-) -> None:
+def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(qapp, traces):
     trace = traces["many heads"]
     after, arriving, before = states_of(trace, len(trace) - 1)
     assert arriving[3].sum() == 2  # rows 48 and 49 of the last head
@@ -297,7 +292,7 @@ def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(
     assert at(0.9, early, some).at_work == "concat"
 
 
-def test_rows_of_y_under_way_are_sums_of_what_heads_give(traces: dict[str, Trace]) -> None:
+def test_rows_of_y_under_way_are_sums_of_what_heads_give(traces):
     run = layer_of(traces["many heads"])
     rows = range(3, 8)
     for heads in range(5):
@@ -306,14 +301,14 @@ def test_rows_of_y_under_way_are_sums_of_what_heads_give(traces: dict[str, Trace
     np.testing.assert_allclose(mixed_rows(run, rows, 4), run.arrays["y"][3:8], atol=1e-5)
 
 
-def test_where_not_all_heads_can_be_named_the_largest_are(traces: dict[str, Trace]) -> None:
+def test_where_not_all_heads_can_be_named_the_largest_are(traces):
     shares = row_shares(layer_of(traces["many heads"]), 9)
     assert named_heads(shares) == [0, 1, 2, 3]
     many = replace(shares, along=np.array([0.1, -0.9, *[0.3] * 8, 0.2]))
     assert named_heads(many) == [1, 2, 3, 4, 5, 6, 7], "the largest, whatever their sign"
 
 
-def test_pieces_of_a_row_stack_up_to_y(traces: dict[str, Trace]) -> None:
+def test_pieces_of_a_row_stack_up_to_y(traces):
     run = layer_of(traces["many heads"])
     plot = StackPlot(QRectF(200, 60, 800, 440), row_shares(run, 9).ends)
     assert plot.dims == 64
@@ -330,9 +325,7 @@ def test_pieces_of_a_row_stack_up_to_y(traces: dict[str, Trace]) -> None:
 
 
 @pytest.mark.parametrize("choosing", [True, False])
-def test_nobody_is_asked_to_choose_a_row_in_a_film(
-    qapp: Any, traces: dict[str, Trace], choosing: bool
-) -> None:
+def test_nobody_is_asked_to_choose_a_row_in_a_film(qapp, traces, choosing):
     picture = row_picture(state_at(traces["demo"], chosen_row=1, controls=choosing))
     words = words_of(scene(picture, Style(THEMES["dark"]), QRectF(0, 0, 1264, 538)))
     assert ("Y: choose a row" in words) is choosing
@@ -340,7 +333,7 @@ def test_nobody_is_asked_to_choose_a_row_in_a_film(
 
 
 @pytest.mark.parametrize("more", [{}, {"interleaved": True}, {"fraction": 0.5, "offset": 2}])
-def test_rotary_positions_are_a_part_of_their_stage(more: dict[str, Any]) -> None:
+def test_rotary_positions_are_a_part_of_their_stage(more):
     said = load_scenario(SCENARIOS / "layer.toml")
     position = {"kind": "rope", "theta": 50.0, **more}
     trace = simulate(with_values(said, {"position": position}))
@@ -366,7 +359,7 @@ def test_rotary_positions_are_a_part_of_their_stage(more: dict[str, Any]) -> Non
             assert more.get("fraction") == 0.5
 
 
-def test_naive_attention_shows_scores_and_weights_in_the_place_of_tiles(qapp: Any) -> None:
+def test_naive_attention_shows_scores_and_weights_in_the_place_of_tiles(qapp):
     """A small layer has raw scores, scaled ones and weights as numbers, and no word of memory."""
     demo = load_scenario(SCENARIOS / "layer.toml")
     state = state_at(simulate(with_values(demo, {"attention": {"algorithm": "naive"}})), stage="o")

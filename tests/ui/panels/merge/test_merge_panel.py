@@ -18,22 +18,11 @@ from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
 from ui.panels.merge.study import words_of_partials
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("causal", (1280, 720))
-    window.desk.take("exactness")
-    window.docks.open("merge")
-    settle(window)
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("merge")
+PANEL, DEMO, LAYOUT = "merge", "causal", "exactness"
 
 
 def shown(window):
-    return panel_of(window).state.partials
+    return window.docks.panel(PANEL).state.partials
 
 
 def place_of(panel, tree: int):
@@ -48,8 +37,7 @@ def drag(panel, one: int, onto: int) -> None:
     QTest.mouseRelease(picture, button, Qt.KeyboardModifier.NoModifier, end)
 
 
-def test_one_dragged_onto_another_is_merged_with_it(window):
-    panel = panel_of(window)
+def test_one_dragged_onto_another_is_merged_with_it(window, panel):
     assert shown(window).forest == (0, 1, 2, 3)
     drag(panel, 3, 1)
     assert shown(window).forest == (0, (1, 3), 2)
@@ -64,8 +52,7 @@ def test_one_dragged_onto_another_is_merged_with_it(window):
     assert "by hand: " in panel.accessibleDescription()
 
 
-def test_keys_choose_move_merge_and_take_back(window):
-    panel = panel_of(window)
+def test_keys_choose_move_merge_and_take_back(window, panel):
     picture, key = panel.picture, Qt.Key
     picture.setFocus()
     QTest.keyClick(picture, key.Key_Right)
@@ -80,8 +67,7 @@ def test_keys_choose_move_merge_and_take_back(window):
     assert shown(window).forest == (0, 3, 1, 2)
 
 
-def test_orders_with_names_and_lessons(window):
-    panel = panel_of(window)
+def test_orders_with_names_and_lessons(window, panel):
     for name, order in ORDERS.items():
         panel.take_choices(ChooseTable(merge=name))
         assert shown(window).forest == (order((0, 1, 2, 3)),)
@@ -90,8 +76,7 @@ def test_orders_with_names_and_lessons(window):
     assert shown(window).forest == (0, 1, 2, 3)
 
 
-def test_another_row_has_other_partials(window):
-    panel, session = panel_of(window), window.session
+def test_another_row_has_other_partials(window, panel, session):
     panel.bar.choose("order", "tree")
     before = shown(window)
     row = 40 if session.view.report.row != 40 else 41
@@ -136,8 +121,8 @@ def test_it_says_where_partials_come_from(qapp, algorithm, splits, words) -> Non
     assert len(state.parts.partials) == (3 if splits == 3 else 5)
 
 
-def test_bases_of_lse_are_chosen_shown_and_said(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_bases_of_lse_are_chosen_shown_and_said(window, panel):
     window.session.last()
     window.session.choose_row(60)
     settle(window)
@@ -163,8 +148,8 @@ def test_bases_of_lse_are_chosen_shown_and_said(window):
     assert "not to NaN" in said
 
 
-def test_lessons_choose_the_base(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_lessons_choose_the_base(window, panel):
     panel.take_choices(ChooseTable(lse="mixed"))
     assert shown(window).parts.lse == "mixed"
     panel.take_choices(ChooseTable())

@@ -13,27 +13,16 @@ from tests.helpers.drawn_words import drawn_words
 from tests.helpers.waiting import settle
 from ui.look.units import number_text
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
-    window.desk.take("inspector")
-    window.docks.open("order")
-    settle(window)
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("order")
+PANEL, DEMO, LAYOUT = "order", "inspector", "inspector"
 
 
 def choose(window, /, **choices) -> None:
-    panel_of(window).take_choices(ChooseTable(**choices))
+    window.docks.panel(PANEL).take_choices(ChooseTable(**choices))
     settle(window)
 
 
-def test_without_places_rows_follow_and_with_a_mask_they_do_not(window):
-    panel, trace = panel_of(window), window.session.trace
+def test_without_places_rows_follow_and_with_a_mask_they_do_not(window, panel):
+    trace = window.session.trace
     w, inputs = trace.single_heads
     order = order_of(w.seqlen_k, 0)
     for places, follows in (("none", True), ("causal", False), ("rope", False), ("run", True)):
@@ -51,8 +40,7 @@ def test_without_places_rows_follow_and_with_a_mask_they_do_not(window):
             assert f"{100 * exact.apart.max():.0f} % of a row's length away" in words
 
 
-def test_another_shuffle_is_another_order(window):
-    panel = panel_of(window)
+def test_another_shuffle_is_another_order(window, panel):
     choose(window, places="none")
     first = panel.state.found.order.copy()
     panel.bar.choose("seed", "3")
@@ -61,8 +49,10 @@ def test_another_shuffle_is_another_order(window):
     assert panel.state.found.follows
 
 
-def test_a_row_that_is_chosen_while_the_shuffle_is_computed_is_the_one_on_show(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_a_row_that_is_chosen_while_the_shuffle_is_computed_is_the_one_on_show(
+    window, panel, session
+):
     for row, places in ((2, "none"), (5, "causal")):
         panel.take_choices(ChooseTable(places=places))  # as a lesson does: its row comes later
         session.choose_row(row)
@@ -71,20 +61,16 @@ def test_a_row_that_is_chosen_while_the_shuffle_is_computed_is_the_one_on_show(w
         assert panel.state.places == places
 
 
-def test_what_cannot_be_shuffled_is_said(open_window, qapp):
-    window = open_window("kv-cache", (1280, 720))
-    window.desk.take("inspector")
-    window.docks.open("order")
-    settle(window)
-    panel = panel_of(window)
+@pytest.mark.parametrize("demo", ["kv-cache"])
+def test_what_cannot_be_shuffled_is_said(panel):
     assert panel.accessibleDescription().endswith("there is no one order to shuffle.")
     rect = QRectF(panel.picture.rect())
     (title, *said) = drawn_words(panel.picture.scene.paint, rect)
     assert said[0].ink.top() < title.ink.bottom() + 2 * title.ink.height()
 
 
-def test_the_cone_is_the_product_of_the_masks(window):
-    panel, n = panel_of(window), window.session.trace.workload.seqlen_k
+def test_the_cone_is_the_product_of_the_masks(window, panel):
+    n = window.session.trace.workload.seqlen_k
     choose(window, order="reach", window=3, layers=4, global_layers=1)
     causal = Mask(n, n, causal=True)
     local = Mask(n, n, causal=True, window=3)
@@ -99,20 +85,18 @@ def test_the_cone_is_the_product_of_the_masks(window):
     assert "through 4 layers, 4 of them global" in panel.accessibleDescription()
 
 
-def test_the_run_s_own_mask_is_the_local_one(open_window, qapp):
-    window = open_window("window-sinks", (1280, 720))
-    window.desk.take("inspector")
-    window.docks.open("order")
-    settle(window)
-    panel, mask = panel_of(window), window.session.trace.workload.mask
+@pytest.mark.parametrize("demo", ["window-sinks"])
+def test_the_run_s_own_mask_is_the_local_one(window, panel):
+    mask = window.session.trace.workload.mask
     choose(window, order="reach", layers=2)
     n = mask.seqlen_k
     np.testing.assert_array_equal(panel.state.masks.local, mask.visible(range(n), range(n)))
     assert "what this run's mask shows" in panel.accessibleDescription()
 
 
-def test_a_click_on_a_token_explains_its_row_and_lights_its_cone_layer_by_layer(window, qtbot):
-    panel = panel_of(window)
+def test_a_click_on_a_token_explains_its_row_and_lights_its_cone_layer_by_layer(
+    window, panel, qtbot
+):
     choose(window, order="reach", window=3, layers=4)
     assert panel.state.lit == 4
     time = [1.0]
@@ -130,8 +114,7 @@ def test_a_click_on_a_token_explains_its_row_and_lights_its_cone_layer_by_layer(
     assert window.session.view.report.row == panel.state.row == panel.state.token == 6
 
 
-def test_in_a_film_all_of_it_is_lit_and_nobody_is_invited(window):
-    panel = panel_of(window)
+def test_in_a_film_all_of_it_is_lit_and_nobody_is_invited(window, panel):
     choose(window, order="reach", window=3, layers=4)
     panel.slider.setValue(2)
     panel.show_controls(False)
@@ -142,8 +125,8 @@ def test_in_a_film_all_of_it_is_lit_and_nobody_is_invited(window):
     assert not panel.slider.isHidden()
 
 
-def test_a_run_out_of_sight_is_forgotten(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_a_run_out_of_sight_is_forgotten(window, panel):
     choose(window, order="reach")
     panel.forget()
     assert panel.state is None

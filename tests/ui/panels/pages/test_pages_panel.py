@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
@@ -26,15 +25,7 @@ from ui.look.theme import DARK, Style
 from ui.panels.pages.study import PAGES
 from ui.panels.study_panel import whole
 
-
-@pytest.fixture
-def panel(open_window):
-    window = open_window("paged", (1280, 720))
-    window.desk.take("memory")
-    window.docks.open("pages")
-    QApplication.processEvents()
-    window.session.settle()
-    return window.docks.panel("pages")
+PANEL, DEMO, LAYOUT = "pages", "paged", "memory"
 
 
 def press(panel, *names: str) -> None:
@@ -96,6 +87,7 @@ def test_a_lesson_chooses_page_prompts_and_step(panel) -> None:
     assert (panel.state.server.page, panel.state.sharing, panel.state.step) == (4, True, 0)
 
 
+@pytest.mark.long
 def test_the_cache_of_the_run_has_the_sequences_of_its_batch(panel, open_window) -> None:
     take(panel, cache="run")
     alone = panel.state
@@ -149,6 +141,7 @@ def test_buttons_and_the_mouse_change_a_cache_by_hand(panel) -> None:
     assert not panel.state.by_hand
 
 
+@pytest.mark.long
 def test_clicks_on_a_shared_page_go_round_its_readers(panel) -> None:
     choose(panel, "cache", "hand")
     press(panel, "fork", "admit")

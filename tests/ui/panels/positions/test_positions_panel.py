@@ -5,37 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor
-from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.positions.choices import FACTOR, SHIFT, TRAINED
 from simulator.study.positions.scores import positions_state
+from tests.helpers.by_hand import press
 from tests.helpers.painted import painted
 from ui.kit.shapes import LINE
 from ui.look.theme import DARK, Style
 from ui.panels.positions.study import Clocks, Dials, Maps, shown_pairs, shown_rows
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
-    window.docks.open("positions")
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("positions")
-
-
-def press(panel, view) -> None:
-    QTest.mouseClick(panel.bar.buttons["view", view], Qt.MouseButton.LeftButton)
-    panel.window().session.settle()
+PANEL, DEMO = "positions", "inspector"
 
 
 def state_of(row: int = 3, rope: bool = True, hands: str = "angles"):
@@ -50,8 +34,7 @@ def state_of(row: int = 3, rope: bool = True, hands: str = "angles"):
     return replace(state, hands=hands)
 
 
-def test_it_is_made_when_it_is_opened_on_the_row_of_the_board(window, qapp):
-    panel = panel_of(window)
+def test_it_is_made_when_it_is_opened_on_the_row_of_the_board(window, panel, qapp):
     assert window.docks["positions"].isVisible()
     assert panel.state.row == window.session.view.report.row
     assert "This run has no rotary positions" in panel.accessibleDescription()
@@ -60,16 +43,15 @@ def test_it_is_made_when_it_is_opened_on_the_row_of_the_board(window, qapp):
     assert panel.state.row == 4
 
 
-def test_each_view_shows_its_part_and_its_choices(window):
-    panel = panel_of(window)
+def test_each_view_shows_its_part_and_its_choices(window, panel):
     for view, part, choice in (("maps", Maps, "shift"), ("far", None, "trained"),
                                ("clocks", Clocks, "hands")):  # fmt: skip
-        press(panel, view)
+        press(panel, "view", view)
         assert (panel.plot.isVisible(), panel.picture.isVisible()) == (part is None, bool(part))
         if part is not None:
             assert isinstance(panel.study.picture(panel.state), part)
         assert panel.bar.lists[choice].isVisible()
-    press(panel, "dials")
+    press(panel, "view", "dials")
     assert panel.picture.isVisible()
     assert panel.bar.lists["trained"].isVisible()
     panel.take_choices(ChooseTable(positions="far"))
@@ -81,7 +63,7 @@ def test_each_view_shows_its_part_and_its_choices(window):
     assert "0 of 16 with interpolation" in panel.plot.model.note
     panel.choose("shift", "16")
     window.session.settle()
-    press(panel, "maps")
+    press(panel, "view", "maps")
     assert "shift of all places by 16 " in panel.accessibleDescription()
 
 

@@ -33,19 +33,7 @@ from ui.panels.schedule.words import figures, told
 from ui.panels.study_panel import whole
 
 WHATS = CHOICES[0].values
-
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("causal", (1280, 720))
-    window.desk.take("memory")
-    window.docks.open("schedule")
-    settle(window)
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("schedule")
+PANEL, DEMO, LAYOUT = "schedule", "causal", "memory"
 
 
 def drawn(state, size, theme="dark"):
@@ -77,8 +65,8 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
     assert "for all sequences of the batch" in " ".join(state.sentences)
 
 
-def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
-    panel, program = panel_of(window), window.session.trace.program
+def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window, panel):
+    program = window.session.trace.program
     exact = duration_of(program)
     (row,) = panel.state.rows
     assert row.schedule.seconds == exact.seconds
@@ -92,8 +80,8 @@ def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
     assert "128 multiprocessors never have anything to do" in words
 
 
-def test_the_block_at_work_is_that_of_the_cursor(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_the_block_at_work_is_that_of_the_cursor(window, panel, session):
     seen = set()
     for _ in range(4):
         visit = session.view.snapshot.visit
@@ -104,8 +92,8 @@ def test_the_block_at_work_is_that_of_the_cursor(window):
     assert len(seen) > 1
 
 
-def test_every_view_and_order_has_its_rows(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_every_view_and_order_has_its_rows(window, panel):
     for what, count in (("run", 1), ("orders", len(ORDERS)), ("algorithms", 3), ("splits", 1)):
         panel.take_choices(ChooseTable(schedule=what, blocks="longest"))
         settle(window)
@@ -115,8 +103,7 @@ def test_every_view_and_order_has_its_rows(window):
     assert 'splits = "auto"' in panel.accessibleDescription()
 
 
-def test_what_the_mouse_points_at_is_told(window):
-    panel = panel_of(window)
+def test_what_the_mouse_points_at_is_told(window, panel):
     picture = panel.picture
     QTest.mouseMove(picture, bar_at(panel, 0, 3).toPoint())
     settle(window)
@@ -127,8 +114,8 @@ def test_what_the_mouse_points_at_is_told(window):
     assert panel.state.pointed is None
 
 
-def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_path):
-    panel, path = panel_of(window), tmp_path / "schedule.json"
+def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, panel, tmp_path):
+    path = tmp_path / "schedule.json"
     choosing(window.actions_by_name["export_schedule"].trigger, path)
     settle(window)
     choosing(window.actions_by_name["open_trace"].trigger, path)
@@ -147,8 +134,9 @@ def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_pat
     assert len(panel.state.shown) == len(ORDERS) + 1
 
 
-def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
-    panel, path = panel_of(window), tmp_path / "clc.log"
+@pytest.mark.long
+def test_a_log_without_times_has_turns_beside_the_times(window, panel, tmp_path):
+    path = tmp_path / "clc.log"
     lines = [f"[CLC] query sm={sm} cta={sm} (m_blk={n},h=1,b=0,s=0) valid=1"
              for n, sm in enumerate((4, 9, 4))]  # fmt: skip
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -163,13 +151,13 @@ def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
     assert told(panel.state) == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
 
 
-def test_what_is_no_trace_is_said(window, tmp_path):
+def test_what_is_no_trace_is_said(window, panel, tmp_path):
     path = tmp_path / "other.json"
     path.write_text("{}", encoding="utf-8")
     choosing(window.actions_by_name["open_trace"].trigger, path)
     settle(window)
     assert "expected a list of events" in window.messages.text()
-    assert len(panel_of(window).state.shown) == 1
+    assert len(panel.state.shown) == 1
 
 
 LONG = {"nq": 1, "nk": 16384, "d": 64, "heads": 8, "rows": 16, "cols": 128, "dtype": "float16"}
@@ -223,6 +211,7 @@ def test_algorithms_have_the_times_of_compare_on_one_axis(qapp) -> None:
     assert any("its rows are dealt out to 32." in words for words in state.sentences)
 
 
+@pytest.mark.long
 def test_times_that_are_not_modelled_are_neither_said_nor_drawn_on_one_axis(qapp) -> None:
     """Every reload counts as HBM there, so algorithms that reload would be far behind."""
     program = program_of(with_values(CHOSEN, {"attention": {"algorithm": "flash2-backward"}}))

@@ -14,29 +14,12 @@ from simulator.study.smoothing.kernel_smoother import factors, head_points, key_
 from simulator.study.smoothing.other_scores import score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
+from tests.helpers.by_hand import press
 from tests.helpers.pointer import move
 from ui.look.units import number_text
 from ui.panels.smoothing.state import COUNTS, DRAWS, HOT
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
-    window.desk.take("inspector")
-    window.docks.open("kernel")
-    window.docks["kernel"].raise_()
-    qapp.processEvents()
-    window.session.settle()
-    return window
-
-
-def panel_of(window):
-    return window.docks.panel("kernel")
-
-
-def press(panel, view) -> None:
-    QTest.mouseClick(panel.bar.buttons["view", view], Qt.MouseButton.LeftButton)
-    panel.window().session.settle()
+PANEL, DEMO, LAYOUT = "kernel", "inspector", "inspector"
 
 
 def points(window, head=0, row=0):
@@ -50,11 +33,11 @@ def test_it_is_made_when_it_is_opened(open_window, qapp):
     qapp.processEvents()
     window.session.settle()
     assert window.docks["kernel"].isVisible()
-    assert panel_of(window).state is not None
+    assert window.docks.panel("kernel").state is not None
 
 
-def test_keys_are_as_large_as_their_weights(window):
-    panel, found = panel_of(window), points(window)
+def test_keys_are_as_large_as_their_weights(window, panel):
+    found = points(window)
     plane, model = key_plane(found), panel.plot.model
     query, blend = model.marks[:2]
     assert (query.x, query.y) == tuple(plane.queries[0])
@@ -70,8 +53,8 @@ def test_keys_are_as_large_as_their_weights(window):
     assert model.summary == panel.accessibleDescription()
 
 
-def test_a_click_on_a_query_moves_query_and_blend(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_a_click_on_a_query_moves_query_and_blend(window, panel, session):
     other = next(mark for mark in panel.plot.model.marks if mark.pick == 11)
     at = panel.plot.where(other.x, other.y)
     QTest.mouseClick(
@@ -96,8 +79,7 @@ def drag(panel, start, end) -> None:
     QTest.mouseRelease(surface, button, Qt.KeyboardModifier.NoModifier, end.toPoint())
 
 
-def test_the_query_can_be_dragged_and_the_mean_follows(window):
-    panel, session = panel_of(window), window.session
+def test_the_query_can_be_dragged_and_the_mean_follows(window, panel, session):
     plane, before = key_plane(points(window)), panel.plot.model
     start = panel.plot.where(*plane.queries[0])
     target = np.array([-1.0, -1.5])
@@ -119,8 +101,8 @@ def test_the_query_can_be_dragged_and_the_mean_follows(window):
     assert panel.plot.model.marks[0].label == before.marks[0].label
 
 
-def test_arrow_keys_move_the_query_and_do_not_step(window):
-    panel, session = panel_of(window), window.session
+@pytest.mark.long
+def test_arrow_keys_move_the_query_and_do_not_step(window, panel, session):
     at, cursor = key_plane(points(window)).queries[0], session.cursor
     panel.plot.setFocus()
     panel.plot.point_at(panel.plot.spot_at(panel.plot.where(*at)), by_key=True)
@@ -137,8 +119,8 @@ def test_arrow_keys_move_the_query_and_do_not_step(window):
     assert session.cursor != cursor  # with nothing to move it steps, as everywhere
 
 
-def test_a_film_invites_nobody(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_a_film_invites_nobody(panel):
     assert "click another query" in panel.plot.model.note
     panel.show_controls(False)
     assert "× are the other queries" in panel.plot.model.note
@@ -147,24 +129,22 @@ def test_a_film_invites_nobody(window):
     assert "click another query" in panel.plot.model.note
 
 
-def test_a_drag_ends_at_the_edge(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_a_drag_ends_at_the_edge(window, panel):
     start = panel.plot.where(*key_plane(points(window)).queries[0])
     drag(panel, start, start + QPointF(-5000, 5000))
     (low, _), (bottom, _) = panel.plot.model.fit()
     assert panel.state.moved.place == pytest.approx((low, bottom))
 
 
-def test_another_head_of_the_board_has_other_keys(window):
-    panel, session = panel_of(window), window.session
+def test_another_head_of_the_board_has_other_keys(panel, session):
     session.go(type(session.cursor)(session.trace.program.index(5, 0, 0), 0))
     session.settle()
     assert panel.state.points.head == 5
     assert "head 5" in panel.plot.model.note
 
 
-def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(window):
-    panel, session = panel_of(window), window.session
+def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(panel, session):
     index = session.trace.program.index
     session.go(type(session.cursor)(index(5, 0, 0), 0))
     session.tasks.cancel()
@@ -174,24 +154,22 @@ def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(window):
     assert (panel.state.points.head, panel.state.row) == (5, 4)
 
 
-def test_two_factors_and_their_product(window):
-    panel = panel_of(window)
-    press(panel, "factors")
+def test_two_factors_and_their_product(window, panel):
+    press(panel, "view", "factors")
     assert not panel.plot.isVisible()
     found = factors(points(window))
     words = panel.accessibleDescription()
     assert f"differ by {number_text(found.off)} of themselves" in words
     assert found.off <= panel.state.bound
     assert f"move {100 * found.moved[0]:.0f} % of the weight of row 0 “[CLS]”" in words
-    press(panel, "keys")
+    press(panel, "view", "keys")
     assert panel.plot.isVisible()
     assert not panel.picture.isVisible()
 
 
-def test_regression_in_context(window):
-    panel = panel_of(window)
+def test_regression_in_context(panel):
     assert not panel.bar.lists["h"].isVisible()
-    press(panel, "regression")
+    press(panel, "view", "regression")
     assert (
         panel.state.regression.attended.tolist() == regression(0, BANDWIDTHS[2]).attended.tolist()
     )
@@ -206,9 +184,8 @@ def test_regression_in_context(window):
     assert f"h = {number_text(panel.state.regression.best, 2)} is best" in panel.plot.model.note
 
 
-def test_attention_again_and_again(window):
-    panel = panel_of(window)
-    press(panel, "again")
+def test_attention_again_and_again(window, panel):
+    press(panel, "view", "again")
     session = window.session  # another row and head have it, too
     session.choose_row(3)
     session.settle()
@@ -225,9 +202,8 @@ def test_attention_again_and_again(window):
     assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
 
 
-def test_random_features_over_their_number(window):
-    panel = panel_of(window)
-    press(panel, "features")
+def test_random_features_over_their_number(window, panel):
+    press(panel, "view", "features")
     w, inputs = window.session.trace.single_heads
     own = feature_errors(w, inputs, 0, COUNTS, range(DRAWS))
     hot = feature_errors(replace(w, temperature=HOT), inputs, 0, COUNTS, range(DRAWS))
@@ -242,8 +218,8 @@ def test_random_features_over_their_number(window):
     assert hot.errors.mean() < own.errors.mean()
 
 
-def test_a_lesson_chooses_what_is_shown(window):
-    panel = panel_of(window)
+@pytest.mark.long
+def test_a_lesson_chooses_what_is_shown(window, panel):
     panel.take_choices(ChooseTable(kernel="again"))
     window.session.settle()
     assert panel.state.shows == "again"
@@ -253,9 +229,8 @@ def test_a_lesson_chooses_what_is_shown(window):
     assert panel.state.shows == "keys"
 
 
-def test_other_scores_of_the_same_row(window):
-    panel = panel_of(window)
-    press(panel, "scores")
+def test_other_scores_of_the_same_row(window, panel):
+    press(panel, "view", "scores")
     w, inputs = window.session.trace.single_heads
     q, k = inputs.q[0, :1].astype(float), inputs.k[0].astype(float)
     words = panel.accessibleDescription()
@@ -268,23 +243,23 @@ def test_other_scores_of_the_same_row(window):
     assert "A tile of 6 × 6: scaled dot 2\u2009304 FLOPs" in words
 
 
-def test_a_run_without_a_softmax_says_so(window):
-    session, panel = window.session, panel_of(window)
+@pytest.mark.long
+def test_a_run_without_a_softmax_says_so(session, panel):
     attention = {"algorithm": "linear", "seqlen_q": 9, "head_dim": 4}
     session.start(parse_scenario({"attention": attention, "mask": {"causal": True}}), None)
     session.settle()
     for view in ("keys", "factors", "again", "scores"):
-        press(panel, view)
+        press(panel, "view", view)
         assert "This run has no softmax" in panel.accessibleDescription()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mask", [{}, {"causal": True}], ids=str)
-def test_rows_that_see_nothing_can_be_shown(window, mask):
-    session, panel = window.session, panel_of(window)
+def test_rows_that_see_nothing_can_be_shown(session, panel, mask):
     attention = {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4}
     session.start(parse_scenario({"attention": attention, "mask": mask}), None)
     session.settle()
     for view in ("keys", "factors", "again", "features", "scores", "regression"):
-        press(panel, view)
+        press(panel, "view", view)
         assert panel.accessibleDescription()
         assert not panel.grab().isNull()

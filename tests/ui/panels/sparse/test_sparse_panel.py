@@ -19,16 +19,7 @@ from tests.helpers.by_hand import choosing
 from ui.panels.sparse.study import picture_of
 from ui.session.painting import PAINTED
 
-
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("causal", (1280, 720))
-    window.desk.take("inspector")
-    qapp.processEvents()
-    window.docks["masks"].raise_()
-    qapp.processEvents()
-    settle(window, qapp)
-    return window
+PANEL, DEMO, LAYOUT = "masks", "causal", "inspector"
 
 
 def settle(window, qapp) -> None:
@@ -36,11 +27,6 @@ def settle(window, qapp) -> None:
     for _ in range(3):
         window.session.settle()
         qapp.processEvents()
-
-
-@pytest.fixture
-def panel(window):
-    return window.docks.panel("masks")
 
 
 def at(panel, i: int, j: int) -> QPoint:
@@ -56,6 +42,7 @@ def click_row(panel, name: str) -> None:
     QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=place)
 
 
+@pytest.mark.long
 def test_the_slider_changes_every_price(window, panel, qapp):
     trace = window.session.trace
     for k in (1, 2, 4):
@@ -96,6 +83,7 @@ def test_a_click_shows_a_mask(window, panel):
     assert panel.use_button.text() == "Use…"
 
 
+@pytest.mark.long
 def test_a_mask_without_blocks_is_used_at_once_and_undone(window, panel, qapp):
     before = window.session.scenario
     click_row(panel, "packed documents")
@@ -139,8 +127,9 @@ def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
     assert window.session.scenario.input.path == str(tmp_path / "mine.safetensors")
 
 
-def test_a_picture_of_the_run_before_is_not_painted_on(window, panel, qapp):
-    session, before = window.session, panel.state.workload
+@pytest.mark.long
+def test_a_picture_of_the_run_before_is_not_painted_on(window, session, panel, qapp):
+    before = panel.state.workload
     last = panel.state.shape[0] - 1
     corner = at(panel, last, last)
     pressed = []
@@ -177,6 +166,7 @@ def test_the_picture_is_the_mask(window, panel):
     np.testing.assert_array_equal(picture_of(mask), 2 * seen)
 
 
+@pytest.mark.long
 def test_the_compressed_branch_has_a_price_and_is_no_mask_to_run_with(window, panel, qapp):
     names = [each.pattern.name for each in panel.state.rows]
     assert names[-1] == "NSA, compressed"

@@ -47,7 +47,7 @@ def visits(trace: Trace) -> list[int]:
     return sorted({n for own in launches.values() for n in (own[0], own[len(own) // 2], own[-1])})
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("algorithm", ["flash2", "flash1", "naive"])
 def test_the_script_agrees(tmp_path: Path, algorithm: str, shape: str) -> None:

@@ -233,7 +233,7 @@ FIRST = {
 }
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", FORWARD)
 @pytest.mark.parametrize("name", OF_TRACKERS)
 def test_verify_names_the_step(name: str, algorithm: str) -> None:

@@ -415,7 +415,7 @@ def test_every_kind_is_asked_and_no_file_is_of_no_lesson():
     assert {path.stem for path in (ASSETS / "exercises").iterdir()} == {*NAMES}
 
 
-@pytest.mark.sweep(keep=10)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("lesson", NAMES)
 def test_the_answer_is_that_of_plain_numpy_and_mistakes_are_told_apart(lesson):
     asked = set()

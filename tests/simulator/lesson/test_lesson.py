@@ -406,6 +406,7 @@ def test_lessons_are_listed_by_order_then_by_title(tmp_path):
     assert found == [("Z", "of c", 1), ("d", "of d", 1), ("A", "of b", 2), ("B", "of a", 2)]
 
 
+@pytest.mark.long
 def test_each_shipped_lesson_but_the_last_is_followed_by_the_next(tmp_path):
     listed = course()
     assert [lesson_after(lesson.path) for lesson in listed] == [*listed[1:], None]

@@ -238,6 +238,7 @@ def test_tokens_are_counted_from_the_first(sentence):
         assert "a key with a token" in refused(computed, f"token({key})", sentence)
 
 
+@pytest.mark.long
 def test_the_experiment_is_the_one_that_is_shown(sentence):
     *_, last = sqrt_d_experiment(dims=(16,))
     for scaled, words in ((False, "16"), (False, "16, 0"), (True, "16, 1")):

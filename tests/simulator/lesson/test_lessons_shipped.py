@@ -159,7 +159,7 @@ def test_every_lesson_asks_before_it_shows(stem):
         assert not typed(each.ask)
 
 
-@pytest.mark.sweep(keep=10)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("stem", STEMS)
 def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     lesson, path = LOADED[stem], tmp_path / "mine.md"
@@ -172,7 +172,7 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     assert copy.steps[-1].scenario == end.scenario
 
 
-@pytest.mark.sweep(keep=22)
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
     step = shipped_step(stem, n)
@@ -187,7 +187,7 @@ def test_steps_resolve_and_are_short(stem, n):
     assert len(step.title) <= 40
 
 
-@pytest.mark.sweep(keep=9)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_stand_where_the_run_has_numbers(stem, n):
     step = LOADED[stem].steps[n]
@@ -325,7 +325,7 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sweep(keep=17)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize(("stem", "title", "expression", "sign", "limit"), CLAIMS)
 def test_what_captions_say_in_words(stem, title, expression, sign, limit):
     found = exact(stem, title, expression)

@@ -127,6 +127,7 @@ def test_where_a_number_of_o_came_from_begins_with_it(tmp_path: Path, algorithm:
     assert explain(begun, Cell("O", begun.visit.rows.start, 0)).lines[0] == (SENTENCE,)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(
     ("texts", "gate", "done"),
     [

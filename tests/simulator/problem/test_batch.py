@@ -99,6 +99,7 @@ def test_each_sequence_has_numbers_of_its_own_and_its_own_keys() -> None:
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", ["naive", "flash2", "split-kv", "paged"])
 @pytest.mark.parametrize("lengths", [[38, 13, 61], [8], [1, 16, 1]], ids=str)
 def test_a_batch_costs_what_its_sequences_cost_alone(name: str, lengths: list[int]) -> None:

@@ -130,6 +130,7 @@ def test_two_loops_together(blocks: Lists, data: st.DataObject) -> None:
         assert [got.visited(n).tolist() for n in range(len(got))] == [sorted(e) for e in expected]
 
 
+@pytest.mark.long
 @given(lists())
 def test_a_turned_loop_has_the_same_visits(blocks: Lists) -> None:
     turned, expected = Intervals.of(blocks).turned(MOST), sets_of(blocks)

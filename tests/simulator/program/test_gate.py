@@ -111,7 +111,7 @@ def test_all_engines_and_the_reference_gate_o(algorithm: str, nq: int, tmp_path:
     assert verify(trace).difference is None
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("nq", [1, NQ, 25])
 @pytest.mark.parametrize("algorithm", TAKES)

@@ -104,7 +104,7 @@ def test_the_engine_and_float64_round_at_the_same_places(algorithm: str) -> None
         assert verdict.difference is None, verdict
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_kernels_round_at_the_same_places(algorithm: str) -> None:

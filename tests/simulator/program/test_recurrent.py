@@ -66,6 +66,7 @@ def by_hand(w: Workload, inputs: Inputs, head: int) -> np.ndarray:
 # --- recurrent and chunked are one function -----------------------------------------------------
 
 
+@pytest.mark.long
 @given(runs(("linear-recurrent",)), st.integers(1, 9))
 def test_the_recurrent_and_the_chunked_program_have_one_result(chosen: Scenario, c: int) -> None:
     changes = {"attention": {"algorithm": "linear"}, "tiling": {"rows": c, "cols": c}}

@@ -282,6 +282,7 @@ def test_a_batch_has_as_many_thread_blocks_as_its_sequences_together() -> None:
 # --- commands ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_more_splits_than_column_blocks_leave_empty_ones() -> None:
     trace = trace_of(split(scenario(nq=2, nk=9, rows=2, cols=4), 7))
     assert tile_counts(trace.program)["visited"] == 3

@@ -255,6 +255,7 @@ def test_why_a_mistake_changes_nothing(name: str, said: Scenario, words: str) ->
     assert bool(found) is bool(words)
 
 
+@pytest.mark.long
 def test_a_maximum_that_is_kept_is_explained_so_and_no_other() -> None:
     trace, kept = trace_of(told(8.0)), []
     for visit in range(len(trace)):

@@ -376,7 +376,7 @@ def test_a_maximum_that_changes_in_one_head_alone_is_found(algorithm):
     check_search(trace, MaximumChanged(), [place], every_cursor(trace.program)[::7])
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "blocks", "launches"), [("naive", 3, 3), ("flash1", 2, 1), ("flash2", 3, 1)]
 )
@@ -404,6 +404,7 @@ def test_what_never_comes_is_known_after_one_whole_head_and_the_last(algorithm, 
         assert not told
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_visits_of_one_class_are_alike(algorithm):
     shape = {"nq": 13, "nk": 11, "d": 1, "heads": 2, "rows": 3, "cols": 2}

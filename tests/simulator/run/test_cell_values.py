@@ -279,7 +279,7 @@ def test_of_each_cell_that_a_run_has_something_is_said(name: str) -> None:
             assert found.state or found.value is not None
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_a_number_in_hbm_says_of_which_block_it_is(name: str) -> None:
     trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))

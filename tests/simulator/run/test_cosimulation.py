@@ -170,6 +170,7 @@ def test_what_is_within_the_tolerance_agrees(share: float, agrees: bool) -> None
     assert verdict.largest == pytest.approx(share, abs=0.1)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_whole_tolerance_may_be_used(algorithm: str) -> None:
     """Where all scores are 0 the tolerance is 2**-20, a number of float32."""

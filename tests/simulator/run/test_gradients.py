@@ -125,6 +125,7 @@ def test_gradients_only_grow_and_end_as_those_of_the_run() -> None:
         np.testing.assert_array_equal(last.results[name], want)
 
 
+@pytest.mark.long
 def test_cells_have_the_numbers_of_the_board() -> None:
     """Every cell of what is drawn, at every cursor, also in the place of S the newest number."""
     trace = trace_of(scenario(NAME, **SMALL, mask={"causal": True}))

@@ -51,6 +51,7 @@ def own_part(now: Snapshot, n: int) -> tuple[np.ndarray, np.ndarray]:
     return o / np.where(total > 0, total, 1)[:, None], lse
 
 
+@pytest.mark.long
 @given(
     scenarios(algorithms=["flash2"], longest=10, dtypes=["float32"]), st.integers(1, 7), st.data()
 )

@@ -54,7 +54,7 @@ def trace(request: pytest.FixtureRequest) -> Trace:
     return trace_of(load_scenario(SCENARIOS / f"{request.param}.toml"))
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_it_begins_and_ends_with_the_snapshots(trace: Trace) -> None:
     for motion in motions(trace):
         assert motion.at(0.0) is motion.before
@@ -110,14 +110,14 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
     assert {Scores, UpdateState, ReadOutput, WeightGradient} & seen
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_all_sums_of_the_demos_are_what_the_engine_recorded(trace: Trace) -> None:
     for motion in motions(trace):
         if under_way(motion.after.op, motion.numbers, 1.0):
             assert motion.is_sound, motion.after.op.name
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_a_rescale_is_between_its_ends_and_nothing_moves_where_alpha_is_1(trace: Trace) -> None:
     for motion in motions(trace):
         if not isinstance(motion.after.op, Rescale):
@@ -129,7 +129,7 @@ def test_a_rescale_is_between_its_ends_and_nothing_moves_where_alpha_is_1(trace:
         np.testing.assert_array_equal(half[still], begin[still])
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_weights_of_used_keys_are_scaled_by_powers_of_alpha_while_o_is_rescaled(
     trace: Trace,
 ) -> None:
@@ -172,7 +172,7 @@ def test_bytes_count_when_tiles_land(trace: Trace) -> None:
     assert moved > 10
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_rows_beside_the_row_block_stay_as_they_were(trace: Trace) -> None:
     for motion in motions(trace):
         now, old = motion.at(0.5).head, motion.before.head
@@ -254,7 +254,7 @@ def test_in_a_step_of_several_ops_what_they_move_lands_where_it_begins() -> None
     assert landed_between(program, start, start, Granularity.TILE) == ()
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_what_an_op_does_at_once_is_there_when_it_lands(trace: Trace) -> None:
     for motion in motions(trace):
         lands = motion.after.op.lands

@@ -253,6 +253,7 @@ def test_a_number_far_from_its_exact_sum_is_put_down_to_the_fault() -> None:
     assert "a fault" not in words_of(explain(clean, Cell("O", 7, 0)))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_one_unit_in_the_last_place_is_told_as_one(algorithm: str) -> None:
     """The units are those of the larger of the engine's number and the exact one in float32."""
@@ -416,6 +417,7 @@ def test_an_input_names_the_query_heads_that_read_it() -> None:
     assert len(explain(alone, Cell("K", 0, 0)).lines) == 1
 
 
+@pytest.mark.long
 def test_what_is_a_million_units_away_is_no_rounding() -> None:
     now = trace_of(scenario("flash2", nq=4, nk=4)).snapshot(0)
     cell = Cell("S", 1, 2)

@@ -174,6 +174,7 @@ def test_sums_of_a_backward_pass_are_explained_by_what_a_tile_adds() -> None:
     assert checked > 40
 
 
+@pytest.mark.long
 def test_rows_of_a_backward_pass_are_explained_by_their_sums() -> None:
     trace = backward()
     w = trace.workload

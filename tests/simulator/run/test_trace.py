@@ -216,6 +216,7 @@ def test_up_to_which_size_snapshots_carry_all_numbers(
     assert not trace_of(scenario("flash2", **{**shape, **more})).has_detail
 
 
+@pytest.mark.long
 @given(scenarios(longest=14))
 def test_tile_states(chosen: Scenario) -> None:
     trace = trace_of(chosen)
@@ -338,6 +339,7 @@ def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path: Path) -> Non
     assert told.value.source.endswith("none.npz")
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None:
     trace = simulate(SCENARIOS / f"{algorithm}.toml")

@@ -93,6 +93,7 @@ def test_an_error_of_a_stage_is_its_own(file: Path) -> None:
     assert all(stage.error < 2e-6 for stage in wrong.stages if stage.name != "o")
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**6), st.sampled_from(["float32", "float16", "bfloat16"]))
 def test_what_heads_give_is_y_without_its_bias(
     file: Path, tmp_path_factory: pytest.TempPathFactory, seed: int, dtype: str

@@ -47,7 +47,7 @@ def test_a_run_without_faults_marks_nothing() -> None:
     assert all(now.wrong is None for now in every_op(trace_of(causal("flash2"))))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("fault", NAMES)
 def test_large_problems_mark_the_current_rows_as_small_ones_do(fault: str, algorithm: str) -> None:

@@ -86,6 +86,7 @@ def test_captures_equal_float64(name: str, settings: MapSettings) -> None:
             assert maps.entropy[head, row] == pytest.approx(entropy_of(p[row]), abs=1e-5)
 
 
+@pytest.mark.long
 @given(chosen=scenarios(algorithms=["flash2"]))
 def test_rows_of_any_workload(chosen: Scenario) -> None:
     w, inputs = loaded(chosen)

@@ -72,7 +72,7 @@ def test_no_winner_is_assumed(d, rows, cols, mib):
     assert flash1.intensity == 4 * 4096**2 * d / flash1.counters.bytes
 
 
-@pytest.mark.sweep(keep=19)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("name", DEMOS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):

@@ -117,6 +117,7 @@ def test_runs_take_the_same_time_as_in_compare_and_reach_less_than_the_roof_of_d
         assert place.intensity <= place.dram_intensity
 
 
+@pytest.mark.long
 def test_flash2_would_be_above_the_roof_if_every_requested_byte_were_of_dram() -> None:
     more = {"heads": 4, "mask": {"causal": True}, "dtype": "float16"}
     program = tile_program(resolve(scenario("flash2", 8192, d=128, rows=128, cols=128, **more)))

@@ -128,6 +128,7 @@ def test_one_draw_is_the_first_trial(d: int, keys: int) -> None:
     assert "keys = 1" in refused(one_draw, 3, d, 1)
 
 
+@pytest.mark.long
 def test_the_gradient_of_two_keys_is_told_by_the_median() -> None:
     """The 1e-9 that essays quote at d = 512 holds for the median of two keys, not of 64."""
     of_two = last(0, (512,), keys=2, trials=4000).points[0].plain.gradient

@@ -278,6 +278,7 @@ def test_splits_are_of_whole_tiles_whatever_the_tiles_are() -> None:
     assert figures_of(workload_at(w, "N", 8 * 3 * 400)).bytes > 0  # more splits than can be run
 
 
+@pytest.mark.long
 def test_pages_stay_where_tiles_are_whole_ones() -> None:
     chosen = scenario("paged", nk=64, rows=4, cols=8)
     w = resolve(with_values(chosen, {"tiling": {"page_size": 4}}))

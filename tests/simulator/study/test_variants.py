@@ -189,6 +189,7 @@ def test_a_causal_decoding_step_has_no_linear_row() -> None:
     assert "linear" not in {row.algorithm for row in variant_table(resolve(parsed(text))).rows}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("head", ["all", [1, 3]])
 @pytest.mark.parametrize("algorithm", ["flash2", "split-kv"])
 def test_heads_with_masks_of_their_own_are_compared(

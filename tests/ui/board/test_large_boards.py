@@ -30,7 +30,7 @@ def some_visits(program: TileProgram) -> set[int]:
     return out
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_launch_is_painted(algorithm: str) -> None:
     sizes = {"nq": 2048, "nk": 2048, "d": 8, "rows": 128, "cols": 128, "mask": {"causal": True}}

@@ -300,7 +300,7 @@ def test_without_motion_the_finish_is_shown_at_once(watch, qtbot):
     assert (watch.clock.watched, watch.clock.running) == (RUN_SECONDS, False)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("leave", ["columns", "table", "hide"])
 def test_nothing_ticks_when_it_is_not_seen(watch, qtbot, leave):
     watch.start(qtbot)

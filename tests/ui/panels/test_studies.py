@@ -210,7 +210,7 @@ def test_every_study_is_here(qapp):
     session.close()
 
 
-@pytest.mark.sweep(keep=6)
+@pytest.mark.sweep(keep=3)
 def test_words_are_whole_and_apart_and_large_enough(shown):
     panel, session = shown
     turns, others = cycle(THEMES.values()), cycle(SIZES[1:])
@@ -228,7 +228,7 @@ def test_words_are_whole_and_apart_and_large_enough(shown):
         assert not overlapping(panel), chosen
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=4)
 def test_what_is_shown_is_said_and_keys_reach_everything(shown, request):
     panel, session = shown
     usual: list[str] = []

@@ -22,6 +22,7 @@ def begin(window: MainWindow, path: Path) -> Lessons:
     return window.lessons
 
 
+@pytest.mark.long
 def test_choices_in_panels_follow_the_steps(open_window):
     window = open_window()
     lessons = begin(window, LESSONS / "10-sharing-heads.md")

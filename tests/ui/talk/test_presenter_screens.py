@@ -242,6 +242,7 @@ def test_everything_comes_back_as_it_was(tmp_path) -> None:
     assert {name: row for name, row in found.items() if not all(row["on"] + row["back"])} == {}
 
 
+@pytest.mark.long
 def test_two_screens(tmp_path) -> None:
     found = on_screens(TWO_SCREENS, tmp_path)
     desk, hall = ([s["name"], True, [s["width"], s["height"]]] for s in SCREENS)

@@ -72,7 +72,7 @@ def run(folder: Path, script: str, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["showMaximized", "showFullScreen"])
 @pytest.mark.parametrize("layout", ["steps", "algorithm"])
 def test_a_lesson_opens_in_a_window_that_was_left_large(tmp_path, layout, state):

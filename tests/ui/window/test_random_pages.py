@@ -19,7 +19,7 @@ def window(open_for_all: Callable[..., MainWindow]) -> MainWindow:
     return open_for_all("flash2", (1280, 720))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(16))
 def test_every_page_of_a_random_scenario_is_drawn(window, seed, tmp_path):
     faults = draw_pages(window, random_case(seed, tmp_path, longest=40), PAGES)

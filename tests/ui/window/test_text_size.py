@@ -63,7 +63,7 @@ def test_no_text_is_too_small(qtbot, open_window, settings, monkeypatch, demo, s
     assert not any(small.values()), small
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("stem", "steps"), some_steps().items())
 def test_no_step_of_a_lesson_writes_too_small_in_a_low_window(
     open_window: Callable[..., MainWindow],

@@ -98,6 +98,7 @@ def test_weights_at_a_step_without_the_mask_are_those_of_its_keys(scores):
         np.testing.assert_array_equal(masked, found.weights[: step.keys, : step.keys])
 
 
+@pytest.mark.long
 def test_how_far_apart_steps_are_is_relative_to_o():
     w = resolve(scenario("flash2", nq=24, d=5, cols=3, seed=3))
     inputs = read_inputs(w)

@@ -137,6 +137,7 @@ def test_layers_of_others_are_no_model(tmp_path: Path) -> None:
     assert found.shares == pytest.approx([1.0])  # one head, no bias: Y is its share
 
 
+@pytest.mark.long
 def test_queries_of_another_text_have_no_place_among_the_keys() -> None:
     found = report_of(simulate(load_scenario(SCENARIOS / "translation.toml")))
     assert found.cross

@@ -44,6 +44,7 @@ def test_widths_and_heads_are_those_of_the_scenario() -> None:
     assert computed("latent_apart()", chosen) == pytest.approx(apart)
 
 
+@pytest.mark.long
 def test_smaller_caches_are_those_of_the_shipped_layer() -> None:
     plain, layer = scenario("flash2"), shipped_layer()
     for family, size in (("pooled", 3), ("latent", 128)):

@@ -275,6 +275,7 @@ def test_partials_of_devices_merge_to_the_output(nq, nk, devices, layout, mask, 
     assert found.apart <= 2 * allowed
 
 
+@pytest.mark.long
 @given(LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS)
 def test_a_device_has_what_its_own_keys_leave_of_all_rows(nq, nk, devices, layout, mask):
     w, ring = staying(nq, nk, mask, devices, layout, d=3, dv=2)
@@ -347,6 +348,7 @@ def test_the_output_of_a_decode_is_that_of_the_run():
             np.testing.assert_allclose(found.o[-1], trace.output[head], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 @given(LENGTHS, DEVICES, MASKS, st.sampled_from([1e-3, 50.0, 1e4]))
 def test_a_device_sends_when_it_is_done(nk, devices, mask, gbps):
     _, ring = staying(3, nk, mask, devices, dtype="float16")

@@ -318,7 +318,7 @@ def test_a_function_is_a_mask(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(seen(w, pattern.mask), (j <= i) & (i - j < 5))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

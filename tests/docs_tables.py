@@ -11,7 +11,7 @@ from typing import get_args
 
 from simulator.base.glossary import glossary
 from simulator.base.references import references
-from simulator.lesson import expressions, numbers, tables
+from simulator.lesson import expressions, front, numbers, tables
 from simulator.study.captions import FUNCTIONS, Function
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -33,17 +33,17 @@ _OTHERS = {
 """Panels of keys that no study declares, and what one writes where it is no short list."""
 
 
-def front() -> Iterator[str]:
+def front_rows() -> Iterator[str]:
     """Yield the rows of front matter."""
     yield "| key | meaning |"
     yield "| --- | --- |"
-    fields = tables.FrontTable.model_fields
-    parts = (f"`{number}` {title}" for number, title in enumerate(tables.PARTS, start=1))
+    fields = front.FrontTable.model_fields
+    parts = (f"`{number}` {title}" for number, title in enumerate(front.PARTS, start=1))
     written = {
         "part": ", ".join(parts),
-        "minutes": f"`1` to `{tables.MOST_MINUTES}`",
-        "level": _written(get_args(tables.Level)),
-        "paths": _written(get_args(tables.PathName)),
+        "minutes": f"`1` to `{front.MOST_MINUTES}`",
+        "level": _written(get_args(front.Level)),
+        "paths": _written(get_args(front.PathName)),
     }
     for key, field in fields.items():
         yield f"| `{key}` | {': '.join(filter(None, (field.description, written.get(key))))} |"
@@ -125,7 +125,7 @@ def papers() -> Iterator[str]:
 
 PAGES = {
     "writing-lessons.md": {
-        "front": front,
+        "front": front_rows,
         "choices": choices,
         "functions": functions,
         "formats": formats,

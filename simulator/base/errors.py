@@ -105,6 +105,11 @@ def refuse(source: str, key: str, value: object, expected: str) -> InputError:
     return InputError(source, [Mistake(key, "" if value == "" else shown(value), expected)])
 
 
+def unusable(source: object, expected: str, error: Exception) -> InputError:
+    """Return the error for a file that the system, or what reads it, refuses."""
+    return refuse(str(source) or '""', "", "", f"{expected} ({reason(error)})")
+
+
 def shown(value: object) -> str:
     """Return `value` as an error message shows it: TOML-like and never longer than a line."""
     if isinstance(value, bool):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from simulator.base.errors import InputError, reason, refuse
+from simulator.base.errors import InputError, refuse, unusable
 
 _YOUNG = 2.0
 """Seconds during which a new part file may belong to a process that has not locked it yet."""
@@ -158,4 +158,4 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: st
     except (OSError, ValueError) as error:  # ValueError: no file can have this name
         if isinstance(error, InputError):
             raise
-        raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None
+        raise unusable(path, "a file that can be written", error) from None

@@ -12,7 +12,7 @@ import os
 import re
 from pathlib import Path
 
-from simulator.base.errors import refuse
+from simulator.base.errors import InputError, refuse, unusable
 from simulator.base.files import open_regular
 
 TOML_BYTES = 2**18
@@ -83,6 +83,21 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
             size = max(os.fstat(file.fileno()).st_size, len(data))
             raise refuse(str(path), "bytes", size, f"{what} of at most {most}")
     return data
+
+
+def read_utf8(path: str | os.PathLike[str], most: int, what: str, form: str) -> str:
+    """Return the text of a file without a byte order mark, which has no meaning.
+
+    Raises InputError: it cannot be read, has more than `most` bytes or is not UTF-8.
+    """
+    try:
+        return read_bounded(Path(path), most, what).decode("utf-8-sig")
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise refuse(str(path), f"byte {error.start}", "", f"{form} in UTF-8") from None
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
+        raise unusable(path, "a readable file", error) from None
 
 
 def check_toml(text: str) -> None:

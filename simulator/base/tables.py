@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tomllib
-from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
-from simulator.base.limits import MISTAKES, TOML_BYTES, check_toml, read_bounded
+from simulator.base.errors import InputError, Mistake, shortened, shown, unusable
+from simulator.base.limits import MISTAKES, TOML_BYTES, check_toml, read_utf8
 
 _EXPECTED = {
     "missing": "a value, but the key is missing",
@@ -67,18 +66,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises InputError: the file is missing, too long, is not UTF-8 or is not TOML.
     """
+    text = read_utf8(path, TOML_BYTES, "TOML", "TOML")
     try:
-        text = read_bounded(Path(path), TOML_BYTES, "TOML")
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: no file can have this name
-        raise refuse(str(path) or '""', "", "", f"a readable file ({reason(error)})") from None
-    try:
-        return parse_toml(text.decode("utf-8-sig"))  # a byte order mark has no meaning
-    except UnicodeDecodeError as error:
-        raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
+        return parse_toml(text)
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
-        raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
+        raise unusable(path, "TOML", error) from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from simulator.base.errors import InputError, Mistake, reason, refuse
-from simulator.base.limits import LESSON_BYTES, TEXT_LETTERS, TITLE_LETTERS, read_bounded
+from simulator.base.errors import Mistake, reason
+from simulator.base.limits import LESSON_BYTES, TEXT_LETTERS, TITLE_LETTERS, read_utf8
 from simulator.base.tables import Table, as_tuple, input_error, parse_toml
 from simulator.lesson.steps import LessonMistake
 
@@ -72,15 +72,7 @@ T = TypeVar("T", bound=Table)
 
 def read_text(path: Path) -> str:
     """Return the text of a file."""
-    try:
-        data = read_bounded(path, LESSON_BYTES, "a lesson")
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except InputError:
-        raise
-    except UnicodeDecodeError as error:
-        raise refuse(str(path), f"byte {error.start}", "", "Markdown in UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    return read_utf8(path, LESSON_BYTES, "a lesson", "Markdown").replace("\r\n", "\n")
 
 
 def front_matter(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonMistake]]:

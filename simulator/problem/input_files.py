@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from simulator.base.dtypes import F32, DType, round_to
-from simulator.base.errors import InputError, reason, refuse
+from simulator.base.errors import InputError, refuse, unusable
 from simulator.base.files import open_regular, regular
 from simulator.base.limits import HEADER_BYTES, INFLATED_BYTES, INFLATED_TIMES, TOKEN_BYTES
 from simulator.base.picture import Picture
@@ -388,9 +388,9 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except OSError as error:
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+        raise unusable(path, "a readable file", error) from None
     except Exception as error:  # zipfile, zlib, numpy and json raise many kinds for bad bytes
-        raise refuse(str(path), "", "", f"a whole {kind} file ({reason(error)})") from None
+        raise unusable(path, f"a whole {kind} file", error) from None
 
 
 # --- safetensors -------------------------------------------------------------------------

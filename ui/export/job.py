@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from PySide6.QtGui import QImage
 
-from simulator.base.errors import InputError, Mistake, reason, refuse
+from simulator.base.errors import InputError, Mistake, refuse, unusable
 from simulator.base.files import clear_stale, part_of, write_atomically
 from simulator.lesson.link import ViewLink
 from simulator.lesson.steps import Lesson
@@ -248,9 +248,7 @@ def make_files(
             report(1.0)
             write_atomically(path, lambda out: out.write(whole), options.token)
     except _no_film_errors() as error:
-        raise refuse(
-            options.target, "", "", f"a file that can be written ({reason(error)})"
-        ) from None
+        raise unusable(options.target, "a file that can be written", error) from None
 
 
 def check_codec(codec: str, target: str) -> None:
@@ -484,9 +482,7 @@ def _write_sequence(
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise refuse(
-            options.target, "", "", f"frames that can be written ({reason(error)})"
-        ) from None
+        raise unusable(options.target, "frames that can be written", error) from None
 
 
 def _write_folder(options: ExportOptions, make: Callable[[Path], None]) -> None:
@@ -508,9 +504,7 @@ def _write_folder(options: ExportOptions, make: Callable[[Path], None]) -> None:
         else:
             beside.rename(path)
     except OSError as error:
-        raise refuse(
-            options.target, "", "", f"a folder that can be written ({reason(error)})"
-        ) from None
+        raise unusable(options.target, "a folder that can be written", error) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QtMsgType
 
-from simulator.base.errors import reason, refuse, safe_text
+from simulator.base.errors import refuse, safe_text, unusable
 from ui.safety.program import KIND
 from ui.safety.settings import settings_path
 from ui.safety.system_libraries import advice, missing_libraries, named_platforms
@@ -58,7 +58,7 @@ def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path |
     except OSError as error:
         if wanted is None:
             return None
-        raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None
+        raise unusable(path, "a file that can be written", error) from None
     if wanted == "":
         print(f"log: {safe_text(str(path))}", file=sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

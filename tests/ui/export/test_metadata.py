@@ -177,6 +177,14 @@ def test_a_missing_file_and_a_changed_note_are_told(tmp_path):
         read_scenario(tmp_path / "a.svg")
 
 
+def test_what_an_editor_adds_to_an_svg_is_left_alone(tmp_path):
+    target = tmp_path / "a.svg"
+    note = make(still(target)).note
+    text = target.read_text().replace("<metadata>", '<metadata\n id="metadata1">')
+    target.write_text(text.replace("</metadata>", "<rdf:RDF>1 &amp; 2</rdf:RDF></metadata>"))
+    assert read_note(target) == note
+
+
 def test_a_command_is_one_line_whatever_files_are_called(tmp_path):
     name = "a\nb\x1b[2J.png"
     note = note_of(ViewLink(parse_scenario({})), tmp_path, "1", still(name).command("x\ny.toml"))

@@ -15,7 +15,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import IO
 
-from simulator.base.errors import InputError, reason, refuse
+from simulator.base.errors import InputError, reason, refuse, unusable
 from simulator.base.files import open_regular
 from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
@@ -88,7 +88,7 @@ def read_note(path: Path) -> Note:
     except InputError:
         raise
     except (OSError, ValueError) as error:
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+        raise unusable(path, "a readable file", error) from None
     if text is None or not text.startswith(_FIRST) or len(text) > NOTE_BYTES:
         raise refuse(str(path), "", "", "a file that Tilescope exported, its metadata kept")
     first, _, rest = text.partition("\n")

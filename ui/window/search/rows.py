@@ -168,34 +168,27 @@ class LitText(Box):
 
 @guarded
 class SearchRows(QStyledItemDelegate):
-    """Draws a row: kind, title with the letters that were found, what it does, keys and value."""
+    """Draws a row: kind, title with the letters that were found, what it does, keys and value.
+
+    width: the width of a row.
+    """
 
     def __init__(self, model: SearchModel) -> None:
         super().__init__()
         self._model = model
         self.style_now = Style(DARK)
-        self._width = 0.0
-        self._heights: dict[tuple[str, str, str], float] = {}
-
-    @property
-    def width(self) -> float:
-        """The width of a row."""
-        return self._width
-
-    @width.setter
-    def width(self, width: float) -> None:
-        if width != self._width:
-            self._width = width
-            self._heights.clear()
+        self.width = 0.0
+        self._heights: dict[tuple[str, str, str, float], float] = {}
 
     def height(self, entry: SearchEntry) -> float:
         """Return the height of a row for the width of the list."""
-        known = entry.id, self._model.value(entry), told(entry, self._model.query)
+        words = told(entry, self._model.query)
+        known = entry.id, self._model.value(entry), words, self.width
         if known not in self._heights:
             row, style = self.box(entry), self.style_now
             texts = row.parts[3]
             beside = sum(part.width(style) for part in row.parts if part is not texts)
-            high = texts.height(style, self._width - beside) + style.px(2 * _MARGIN + 6)
+            high = texts.height(style, self.width - beside) + style.px(2 * _MARGIN + 6)
             self._heights[known] = max(high, style.px(_LEAST_HIGH))
         return self._heights[known]
 

@@ -275,6 +275,8 @@ class HeadMaps(QWidget):
         row.addWidget(self.list, 1)
         row.addWidget(self.all, 0, Qt.AlignmentFlag.AlignTop)
         self._maps: tuple[F32, ...] = ()
+        self._wide = 0
+        """The width to fit into: beside a scroll bar too, which lines of maps bring and take."""
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -316,7 +318,7 @@ class HeadMaps(QWidget):
         """Draw the maps, unless they are drawn already."""
         theme, rows = self.style_now.theme, self.list.rows
         px, count = self.style_now.px, max(len(self._maps), 1)
-        room = (self.width() - self.all.width() - px(8)) / count - px(_GAP)
+        room = (self._wide - self.all.width() - px(8)) / count - px(_GAP)
         side = round(min(px(_ICON), room) if room > px(_LEAST_ICON) else px(_ICON))
         now = self._maps, theme, side
         if self._shown[0] is now[0] and self._shown[1:] == now[1:]:
@@ -339,12 +341,15 @@ class HeadMaps(QWidget):
     def _fit(self) -> None:
         grid, row = self.list.gridSize(), self.layout()
         assert row is not None
-        room = self.width() - self.all.width() - row.spacing()  # the list has it only later
+        room = self._wide - self.all.width() - row.spacing()  # the list has it only later
         across = max(room // max(grid.width(), 1), 1)
         lines = math.ceil(max(len(self._maps), 1) / across)
         self.list.setFixedHeight(lines * grid.height() + 2)
 
     def resizeEvent(self, event: QEvent) -> None:
+        wide = self.width()
+        near = abs(wide - self._wide) <= 2 * self.style_now.px(12)
+        self._wide = min(wide, self._wide) if near else wide
         if self._maps:
             self._draw()
             self._fit()

@@ -60,7 +60,7 @@ def said(trace: Trace) -> Iterator[str]:
             yield "\n".join((f"\nvisit {visit}, {now.op.name}", *fresh))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("name", RUNS)
 def test_what_is_said_was_approved(name: str) -> None:
     trace = simulate(RUNS[name])

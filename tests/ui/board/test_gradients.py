@@ -238,6 +238,7 @@ def names_in(trace: Trace, head: int) -> Iterator[tuple[str, str]]:
             yield "explanation", " ".join(p.text + p.hint for part in parts for p in part)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["flash2-backward", "naive-backward"])
 def test_a_sum_that_hbm_never_has_is_called_as_what_it_becomes(name):
     trace = simulate(SCENARIOS / f"{name}.toml")

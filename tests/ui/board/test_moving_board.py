@@ -75,7 +75,7 @@ def assert_as_if_painted(trace: Trace, style: Style, view: Viewport, *seen: Mark
     assert compared > 30
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_each_frame_is_as_if_it_were_painted_whole(algorithm):
     trace = simulate(load_scenario(SCENARIOS / f"{algorithm}.toml"))

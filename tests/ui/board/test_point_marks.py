@@ -101,7 +101,7 @@ def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
         assert not boxes[0].intersects(boxes[1])
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "pointer",
     [Pointer(tile=(512, 100)), Pointer(row=131071), Pointer(row=65536),

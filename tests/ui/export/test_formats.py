@@ -267,7 +267,7 @@ def test_patches_laid_over_one_another_are_the_pictures(width, height, opaque, c
 # --- transparent -----------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".webp", ".apng", ".png"])
 @pytest.mark.parametrize("scene", ["scene", "board"])
 def test_a_transparent_export_lies_on_any_ground(ending, scene, tmp_path):

@@ -122,6 +122,7 @@ def test_each_op_is_a_step_with_its_words_and_pictures(page):
     assert {*used} <= {*found.ids}
 
 
+@pytest.mark.long
 def test_nothing_in_a_page_is_asked_of_anybody(page):
     target, found = page
     text = target.read_text("utf-8")

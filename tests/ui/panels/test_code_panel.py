@@ -113,6 +113,7 @@ def test_the_kernel_is_read_without_recording_until_it_is_asked_for(open_window,
     assert "const int* __restrict__ run_offsets," in read
 
 
+@pytest.mark.long
 def test_the_button_is_there_where_a_kernel_is_and_not_in_a_talk(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash2", tab=Tab.NUMPY)
     assert not panel.recording.isVisible()

@@ -165,6 +165,7 @@ def test_what_runs_reach_by_model_stands_at_both_kinds_of_bytes(of_all, shared):
     assert "limited by products" in filled.details
 
 
+@pytest.mark.long
 def test_nothing_is_measured_until_a_gpu_has_been(of_all, shared):
     assert not [mark for mark in shared.plot.model.marks if "timed" in mark.short]
     program = of_all.session.trace.program

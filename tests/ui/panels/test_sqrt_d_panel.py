@@ -55,6 +55,7 @@ def named(model):
     return {curve.name: curve for curve in model.curves if curve.name}
 
 
+@pytest.mark.long
 def test_the_variance_is_d_and_one_within_the_error_that_is_shown(whole):
     model = sqrt_d_plot(whole, None, "variance")
     curves = named(model)

@@ -22,6 +22,7 @@ def states(trace: Trace) -> Any:
             yield trace.snapshot(visit, op)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 @pytest.mark.parametrize("mask", [{}, {"causal": True}])
 def test_its_parts_come_to_the_recorded_sum(algorithm: str, mask: dict[str, Any]) -> None:

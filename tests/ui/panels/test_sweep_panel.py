@@ -174,6 +174,7 @@ def test_quantities(window, panel):
     assert naive.ys[-1] > 50 * panel.plot.model.curves[2].ys[-1]
 
 
+@pytest.mark.long
 def test_the_table_of_variants_is_live_and_says_its_powers(window, panel, session):
     press(panel, "over", "variants")
     assert not panel.plot.isVisible()

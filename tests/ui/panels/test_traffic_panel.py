@@ -35,7 +35,7 @@ def program(name: str) -> TileProgram:
     return demo(name).program
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("size", [(1264, 128), (920, 150), (800, 230)])
 @pytest.mark.parametrize("name", DEMOS)
 def test_the_card_lies_on_no_curve(name, size):

@@ -224,6 +224,7 @@ def test_what_heads_share_is_named_after_their_kv_head(name):
     assert any("KV" in edge.label for edge in edges)
 
 
+@pytest.mark.long
 def test_the_current_visit_is_marked_in_the_strip():
     rect = QRectF(0, 4, 600, 30)
     style = Style(DARK)

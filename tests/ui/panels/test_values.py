@@ -209,7 +209,7 @@ def read(window, cell: Cell, read_text: list[str]) -> tuple[str, float]:
     return read_text[-1], found.value
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", DEMOS)
 def test_hover_formula_values_and_run_agree(open_window, qtbot, written, name):
     window = open_window(name, (1440, 900))

@@ -497,6 +497,7 @@ def test_a_search_is_waited_for_but_not_for_ever(desk):
     assert session.share == pytest.approx((0.01 + MADE_UP) / desk.lasts)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("tokens", "by"),
     [(48, Granularity.OP), (1024, Granularity.TILE), (4096, Granularity.ROW_BLOCK)],

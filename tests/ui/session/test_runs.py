@@ -157,7 +157,7 @@ def pass_a_second(session):
     session.clock.tick()
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("by", [Granularity.OP, Granularity.TILE, Granularity.HEAD])
 @pytest.mark.parametrize(
     "condition", [AtTile(2, 1), MaximumChanged(), TileSkipped(), AtOp("normalise")], ids=str

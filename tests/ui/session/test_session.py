@@ -213,6 +213,7 @@ def test_an_error_that_is_none_of_the_users_is_raised_not_swallowed(qapp, monkey
     session.close()
 
 
+@pytest.mark.long
 def test_every_demo_opens_and_can_be_stepped_through(qapp):
     session = Session("numpy")
     for path in sorted(SCENARIOS.glob("*.toml")):

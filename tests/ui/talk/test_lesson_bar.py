@@ -54,6 +54,7 @@ def test_every_caption_of_every_lesson_fits_at_full_size(steps, size, large) -> 
         assert laid.right <= place.width(), name
 
 
+@pytest.mark.long
 def test_every_caption_has_two_lines_on_the_stage(steps) -> None:
     """Before the answer and with it; what is longer stands in a second paragraph, for the notes."""
     for name, each in steps.items():

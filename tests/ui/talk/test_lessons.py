@@ -409,6 +409,7 @@ def test_closing_within_a_lesson_keeps_the_users_own_things(open_window, setting
     assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_menu_lists_the_shipped_lessons_by_part(window):
     menu = window.menus["Lessons"]
     orders = []

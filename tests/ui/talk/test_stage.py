@@ -82,7 +82,7 @@ def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
     return found
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "steps", "size"),
     [

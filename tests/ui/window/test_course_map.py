@@ -43,6 +43,7 @@ def page(open_window, settings) -> CoursePage:
     return window.cover
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("text", [1.0, 1.5])
 def test_nothing_overlaps_and_every_row_comes_into_sight(size, text):

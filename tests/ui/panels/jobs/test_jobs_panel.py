@@ -35,6 +35,7 @@ def click_row(panel, at) -> None:
     panel.window().session.settle()
 
 
+@pytest.mark.long
 def test_the_table_has_the_scores_of_every_head(panel, model):
     found = figures(model, 2000)
     assert [each.headings[0] for each in columns(panel.state.report)][:6] == TITLES

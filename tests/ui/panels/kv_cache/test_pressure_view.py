@@ -64,6 +64,7 @@ def test_points_are_what_was_computed(view):
     assert "causal mask, which it was not trained with" in note
 
 
+@pytest.mark.long
 def test_the_mark_is_the_chosen_cache(window, view):
     view.budget.setValue(40)
     settle(window)

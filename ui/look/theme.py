@@ -381,6 +381,7 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
     #algorithm[ring="true"] {{ border-color: {t.text}; }}
     #dock_title QToolButton {{ border: none; border-radius: {px(4)}; }}
     #dock_title QToolButton:hover {{ background: {t.accent}; }}
+    QTabBar {{ qproperty-elideMode: ElideNone; }}
     QTabBar::tab {{
         background: {t.window}; color: {t.muted}; padding: {px(4)} {px(12)};
         border: 1px solid {t.border}; border-bottom: none;

@@ -76,6 +76,12 @@ def test_a_batch_is_run_and_verified_sequence_by_sequence(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command", ["masks", "sweep"])
+def test_what_counts_one_sequence_of_a_batch_says_which(command, capsys):
+    assert main([command, str(SCENARIOS / "batch.toml")]) == 0
+    assert "of sequence 0 of a batch of 3" in capsys.readouterr().out
+
+
 def test_a_sequence_without_queries_is_told_nowhere_and_the_others_keep_their_numbers(
     tmp_path, capsys
 ):

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from simulator.problem.scenario import load_scenario
 from simulator.run.trace import resolve_from
 from simulator.study.sweep import Axis, Sweep, axis_values, sweep
+from ui.look.run_words import batch_words
 from ui.look.units import bytes_text, count_text, in_columns, time_text
 from ui.safety.streams import progress
 from ui.session import shards
@@ -41,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     head = (over, "algorithm", "bytes", "held in HBM", "FLOPs", "shared memory", "time")
     print("\n".join(in_columns([head, *map(_line, told(found))], names=2)))
+    if w.scenario.batch.lengths:
+        print(f"of {batch_words(w)}: batch.sequence names another")
     if found.why:
         print(f"no times: {found.why}")
     return 0

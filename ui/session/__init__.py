@@ -1,1 +1,1 @@
-"""What the window is about, without widgets: scenario, run, cursor, undo, and work in threads."""
+"""The session behind the window, without widgets: scenario, run, cursor, undo, threads."""

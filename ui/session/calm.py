@@ -1,4 +1,4 @@
-"""When all that a session shows is there, in the window, too."""
+"""Says when the window shows all results of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From scenarios to traces: which engine computes, and inputs that need not be read again."""
+"""Makes traces of scenarios: chooses the engine, and keeps inputs that have not changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Engines:
     """Makes the engines of a session.
 
     name: ``auto``, ``numpy``, ``cupy`` or ``host``.
-    choose: which engine that name means for a workload, and why no other.
+    choose: returns the engine that the name means for a workload, and the reason.
     """
 
     def __init__(self, name: str, choose: Choose = choose_engine) -> None:
@@ -36,14 +36,14 @@ class Engines:
         return trace_of(workload, workload.posed(self._inputs[1]), self.make)
 
     def make(self, workload: Workload, inputs: Inputs) -> Engine:
-        """Make the engine of a workload, and remember why it is this one."""
+        """Make the engine of a workload, and remember the reason for the choice."""
         engine, note = self._choose(self.name, workload, inputs)
         if not workload.faults.on:
             self._notes[_kernel_key(workload)] = note
         return engine
 
     def why(self, workload: Workload) -> str:
-        """Return in words why this engine computes and no other; empty if there is no reason."""
+        """Return in words why this engine was chosen; empty if there is no reason."""
         if workload.faults.on:
             return FAULTS_NOTE
         return self.note or self._notes.get(_kernel_key(workload), "")
@@ -55,12 +55,12 @@ class Engines:
 
 
 def _kernel_key(w: Workload) -> object:
-    """Return what a kernel and its shared memory depend on."""
+    """Return the values on which a kernel and its shared memory depend."""
     return (w.algorithm, w.rows, w.cols, w.head_dim, w.value_dim, w.dtype, w.seqlen_k)
 
 
 def _input_key(workload: Workload) -> object:
-    """Return what `read_inputs` depends on: the numbers, and what is done to them."""
+    """Return the values on which the result of `read_inputs` depends."""
     w, file = workload, workload.file
     said = w.scenario.input
     typed = (said.text, said.layer) if said.source == "sentence" else ()
@@ -68,5 +68,5 @@ def _input_key(workload: Workload) -> object:
     stamp = (str(w.scenario.seed), typed, file and (file.path, file.path.stat().st_mtime_ns))
     gate = w.rule.gate if w.rule else None
     made = w.position, w.feature_map, gate and (gate.name, gate.said(w.scenario.attention))
-    shapes = w.input_shapes, w.latent, w.value_dim  # what the third shape is of, a latent says
+    shapes = w.input_shapes, w.latent, w.value_dim  # a latent says what the third shape means
     return (stamp, shapes, w.dtype, w.picked, w.kv_heads, made)

@@ -1,4 +1,4 @@
-"""What a session can go back to, and what it keeps when it changes the run."""
+"""The steps of undo, and the parts of a session that a new run keeps."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MOST_STEPS = 100  # steps of undo: each keeps two scenarios
 
 @dataclass(slots=True)
 class File:
-    """The file of a scenario and of all made from it, also after undo; saving names it."""
+    """The file of a scenario and of all scenarios made from it, also after undo."""
 
-    path: Path | None = None  # its path; None if it has not been saved yet
-    opened: Scenario | None = None  # the scenario that it contained, with its own title
-    # the batches that are shown because the user has gone to another sequence, and for each the
-    # sequence that the author of the file has said
+    path: Path | None = None  # set by saving; None if there is no file yet
+    opened: Scenario | None = None  # the scenario in the file, with its own title
+    # the batches in which the user has gone to another sequence, and for each the sequence that
+    # the file's author has chosen
     gone_to: dict[Batch, int | None] = field(default_factory=dict)
 
 
@@ -56,13 +56,13 @@ def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Sc
 
 
 def _run_of(scenario: Scenario) -> dict[str, object]:
-    """Return everything that the numbers and the bytes of a run depend on."""
+    """Return the fields on which the numbers and the bytes of a run depend."""
     return scenario.model_dump(exclude={"title", "hardware"})
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What was shown before a lesson: its run, file and place, and its undo steps."""
+    """The state before a lesson: its run, file and place, and its undo steps."""
 
     trace: Trace
     file: File
@@ -73,10 +73,10 @@ class Aside:
 
 
 class Steps(QUndoStack):
-    """What can be undone, and which of it is shown.
+    """The undo stack, and the index that is shown.
 
-    Qt counts a step as undone at once, but its run has to be built first. That takes a moment, and
-    the run may be refused, or something else may be asked for in the meantime.
+    Qt counts a step as undone at once, but its run has to be built first. Building takes a moment,
+    and the run may be refused, or another run may be asked for in the meantime.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -88,15 +88,15 @@ class Steps(QUndoStack):
 
     @property
     def moving(self) -> bool:
-        """Whether something else will be shown, which is being built."""
+        """Whether the run of another step than the one shown is being built."""
         return self.index() != self._shown
 
     def show(self) -> None:
-        """Note that what the stack says is shown now."""
+        """Note that the stack's index is shown now."""
         self._shown = self.index()
 
     def count_as_shown(self, index: int) -> None:
-        """Count as many steps as done as are shown again."""
+        """Set the stack to an index that is shown again, without building a run."""
         self.going_back = True
         self.setIndex(index)
         self.going_back = False
@@ -112,13 +112,13 @@ class Steps(QUndoStack):
         self._counted = index
 
     def return_to_show(self) -> None:
-        """Count from what is shown: what was to be undone or redone will not be shown."""
+        """Return to the index that is shown; undo and redo that are under way are dropped."""
         if self.moving:
             self.count_as_shown(self._shown)
 
 
 class AtOnce(QUndoCommand):
-    """A step that builds no run: what it changes is seen as soon as it is counted."""
+    """A step that builds no run: its change is seen as soon as the step is counted."""
 
 
 @guarded

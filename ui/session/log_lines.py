@@ -1,4 +1,4 @@
-"""What a session writes to the log."""
+"""The lines that a session writes to the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ui.session.session import Session
 
 
 def follow(session: Session) -> None:
-    """Write which scenarios a session shows, what computes them and why, and what is refused."""
+    """Write the scenarios that a session shows, their engines and why, and refused scenarios."""
 
     def tell_trace(trace: Trace) -> None:
         w = trace.workload

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from simulator.problem.models import AttentionModel, models
 
 FIRST_MODEL, FIRST_TOKENS = "Llama-3-70B", 131_072
-LESSON_MODEL, LESSON_TOKENS = "Llama-3-8B", 4096  # what a lesson shows that says nothing else
+LESSON_MODEL, LESSON_TOKENS = "Llama-3-8B", 4096  # of a lesson that names no model
 
 
 class ModelChoice(QObject):
@@ -20,8 +20,8 @@ class ModelChoice(QObject):
         self.model: AttentionModel = models()[FIRST_MODEL]
         self.tokens = FIRST_TOKENS
         self.dtype = "float16"
-        self.own: AttentionModel | None = None  # the last one that came from a file
-        self.by_hand = False  # whether the user, not a lesson or the first view, has chosen it
+        self.own: AttentionModel | None = None  # the last model that came from a file
+        self.by_hand = False  # whether the user, not a lesson or the first view, has chosen `model`
 
     def take(
         self,
@@ -31,7 +31,7 @@ class ModelChoice(QObject):
         *,
         by_hand: bool = False,
     ) -> None:
-        """Set the model, and what else is given, and emit the signal."""
+        """Set the model, and tokens and dtype if given; emit `changed`."""
         self.model, self.by_hand = model, by_hand
         self.tokens, self.dtype = tokens or self.tokens, dtype or self.dtype
         if model not in models().values():

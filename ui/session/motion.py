@@ -1,4 +1,4 @@
-"""The one clock of a session: how far playing is, and what moves between two states."""
+"""The one clock of a session: the playhead, and the motion between two states."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Clock(QObject):
 
     While a run plays, the playhead follows the time that has passed, whether pictures keep up or
     not: only the newest cursor is asked for, and its op is shown as far as the playhead is. When
-    the run does not play, a state that is one op after the one shown before is moved to from when
-    it is shown.
+    the run does not play, a state one op after the state shown before is reached by a motion, which
+    begins when the new state is shown.
     """
 
     moved = Signal(float)
     """The share of the shown op that has been done; told only while something moves."""
     passed = Signal(object, object, object, object)
-    """A run has gone on in its own time, not by a jump: program, playhead before and after, and by
-    how much it steps. It is told only if what leads from one state to the next is shown."""
+    """A run has gone on in its own time, not by a jump: program, playhead before and after, and the
+    granularity of steps. Emitted only if `motion` is on."""
 
     def __init__(self, session: Playing, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(session)
@@ -67,12 +67,12 @@ class Clock(QObject):
         self._program: TileProgram | None = None
         self._head = Playhead(first_cursor(), 0.0)
         self._jumped: Cursor | None = None
-        """The cursor of a jump: numbers that the op there has moved are there at once."""
+        """The cursor of a jump: the numbers that its op has moved are in place at once."""
         self._told = 1.0
         self._waits = False
         """Whether the step to the playhead's cursor begins only when its view is shown."""
         self._pace: float | None = None
-        """Seconds that the step takes, whatever the speed; None: as many as the speed gives it."""
+        """Seconds that the step takes at any speed; None: the speed decides."""
         self._target: Playhead | None = None
         """Where the playhead will be if the search finds no breakpoint."""
         self._owed = 0.0  # seconds at speed 1 that have passed during a search
@@ -87,7 +87,7 @@ class Clock(QObject):
 
     @property
     def motion(self) -> bool:
-        """Whether what leads from one state to the next is shown."""
+        """Whether the motion from one state to the next is shown."""
         return self._motion
 
     @motion.setter
@@ -98,9 +98,9 @@ class Clock(QObject):
     # --- what is asked for ------------------------------------------------------------------
 
     def follow(self, program: TileProgram, cursor: Cursor, pace: float | None = None) -> None:
-        """Note which cursor has been asked for; another one ends what is under way.
+        """Note which cursor has been asked for; another cursor ends the motion under way.
 
-        pace: seconds that a motion to it lasts; by default as many as the speed gives it.
+        pace: seconds that a motion to the cursor lasts; by default the speed decides.
         """
         if program is self._program and cursor == self._head.cursor:
             return
@@ -111,7 +111,7 @@ class Clock(QObject):
         self._owed, self._last = 0.0, self.now()
 
     def finish(self) -> None:
-        """Do the rest of what is under way at once."""
+        """End the step under way at once."""
         if self._program is not None and not self._waits:
             self._end_step()
             self._tell()
@@ -119,7 +119,7 @@ class Clock(QObject):
     # --- what is shown ----------------------------------------------------------------------
 
     def shown(self, view: View, before: View | None) -> View:
-        """Return a new view with the state that it goes on from, and set its share."""
+        """Return a new view with the state from which it moves on, and set the share."""
         start = self._start(view, before)
         if self._waits and self._is_at(view):
             self._waits, self._last = False, self.now()
@@ -150,7 +150,7 @@ class Clock(QObject):
         return before.before if same and not self._waits and self.share < 1 else None
 
     def _is_at(self, view: View) -> bool:
-        """Return whether a view shows the playhead's cursor, and not one that came before."""
+        """Return whether a view shows the playhead's cursor, not an earlier one."""
         snapshot = view.snapshot
         return snapshot.program is self._program and snapshot.cursor == self._head.cursor
 
@@ -177,7 +177,7 @@ class Clock(QObject):
     # --- time -------------------------------------------------------------------------------
 
     def play(self, on: bool) -> None:
-        """Let time lead from step to step, or only to the end of the step under way."""
+        """Let time move the playhead from step to step, or only to the end of this step."""
         self.playing, self._owed = on, 0.0
         if on:
             assert self._program is not None
@@ -193,7 +193,7 @@ class Clock(QObject):
         self._timer.stop()
 
     def tick(self) -> None:
-        """Let the time pass that has passed."""
+        """Move the playhead by the time since the last tick."""
         now = self.now()
         passed, self._last = min(now - self._last, LONGEST_TICK), now
         if self.playing:
@@ -217,7 +217,7 @@ class Clock(QObject):
         self._go_on(replace(self._head, done=done), Granularity.OP)
 
     def _play(self, seconds: float) -> None:
-        """Let seconds at speed 1 pass; ask for the newest cursor."""
+        """Move the playhead by seconds at speed 1; ask for the newest cursor."""
         session, trace = self._session, self._session.trace
         assert trace is not None
         stops = bool(session.runs.breakpoints)
@@ -243,7 +243,7 @@ class Clock(QObject):
             session.play_on(head.cursor)
 
     def _go_on(self, head: Playhead, by: Granularity) -> None:
-        """Move the playhead as time does, and tell what it has passed."""
+        """Move the playhead as time does, and tell its places before and after."""
         before, self._head = self._head, head
         if before.cursor == self._jumped:
             before = replace(before, done=math.inf)
@@ -261,14 +261,14 @@ class Clock(QObject):
             self._head = Playhead(cursor, 0.0)
 
     def _hastened(self, seconds: float) -> float:
-        """Return seconds at speed 1, those longer that an op under way is shorter than its kind."""
+        """Return seconds at speed 1, times the haste of the op under way until that op ends."""
         haste = self._haste
         left = max(self._lasts - self._head.done, 0.0) / haste
         return seconds * haste if seconds <= left else (haste - 1) * left + seconds
 
     @property
     def _haste(self) -> float:
-        """How much faster an op is over than ops of its kind: a rescale may change nothing."""
+        """How many times faster this op is than ops of its kind: a rescale may change nothing."""
         view = self._session.view
         if self._program is None or view is None or not self._is_at(view):
             return 1.0

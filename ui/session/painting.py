@@ -1,4 +1,4 @@
-"""A mask that is painted by hand, block by block: what the board and the Masks panel both paint."""
+"""A mask that is painted by hand, block by block, on the board or in the Masks panel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Block = tuple[int, int]  # row and column of a block
 class PaintedMask:
     """A mask that was painted."""
 
-    mask: Mask  # the blocks, and that it is causal if the run is; of the rows of one head
+    mask: Mask  # the painted blocks, causal if the run is; for the rows of one head
     over: Mask  # the mask of the run that was shown
 
 
@@ -38,7 +38,7 @@ class PaintedMask:
 class _Stroke:
     """The cells painted while a button is down."""
 
-    # table, open: (row blocks, key blocks) bool: which are visible, and which can be
+    # table, open: (row blocks, key blocks) bool: blocks that are visible, and that can be
     table: Bools
     open: Bools
     shows: bool  # whether blocks are shown, not hidden
@@ -49,9 +49,9 @@ class _Stroke:
 class MaskPainting(QObject):
     """The painted mask of a session, and whether it is being painted on the board.
 
-    A stroke shows blocks, or hides them, as its first block says: it becomes the other. Blocks of
-    which the run hides every pair anyway, as a causal one does, stay as they are, and so does the
-    last visible block. Each stroke is a step of undo.
+    A stroke switches its first block, and shows or hides all others in the same way. A block stays
+    hidden if the run hides all its pairs anyway, as a causal run does. The last visible block stays
+    visible. Each stroke is a step of undo.
     """
 
     changed = Signal()  # other blocks are visible
@@ -71,7 +71,7 @@ class MaskPainting(QObject):
 
     @property
     def mask(self) -> Mask | None:
-        """The painted mask; None where nothing is, or for a run that it does not fit."""
+        """The painted mask; None if there is none, or if it does not fit the run."""
         w, found = self._workload, self._painted
         if w is None or found is None or found.mask.blocks is None:
             return None
@@ -80,7 +80,7 @@ class MaskPainting(QObject):
 
     @property
     def ground(self) -> Mask | None:
-        """The blocks that the board is painted on: those painted over this run, or its own."""
+        """The mask under the strokes on the board: the mask painted over this run, or its own."""
         w, found = self._workload, self._painted
         if w is None:
             return None
@@ -132,7 +132,7 @@ class MaskPainting(QObject):
             self.rested.emit()
 
     def take(self, painted: PaintedMask | None) -> None:
-        """Show what was painted earlier, or what was undone."""
+        """Show the painted mask before or after a stroke, for undo and redo."""
         self._stroke = None
         if painted is not self._painted:
             self._painted = painted
@@ -163,12 +163,12 @@ class MaskPainting(QObject):
         return True
 
     def stop(self, cause: object = None) -> None:
-        """Leave the board; what is painted stays."""
+        """Stop painting on the board; the painted mask stays."""
         if self.on:
             self.switch(False)
 
     def _note_run(self) -> None:
-        """Leave the board if the run now has what was painted, or can have no such mask."""
+        """Stop painting if the run now has the painted mask, or can have no such mask."""
         w = self._workload
         self._stroke = None
         if self.on and w is not None and (unpacked(w.mask) == self.mask or not self.fits()):
@@ -193,7 +193,7 @@ class _Step(AtOnce):
 
 
 def _size(w: Workload) -> int:
-    """Return the rows and keys of a block: as the Masks panel has them."""
+    """Return the rows and keys of a block, as in the Masks panel."""
     return usual_knobs(w).block
 
 
@@ -208,7 +208,7 @@ def _blocks_of(w: Workload, table: Bools) -> Mask:
 
 
 def _way(start: Block, stop: Block) -> list[Block]:
-    """Return the blocks from one to another: a quick pointer does not report them all."""
+    """Return the blocks from `start` to `stop`: a quick pointer does not report them all."""
     steps = max(abs(stop[0] - start[0]), abs(stop[1] - start[1]))
     rows, columns = np.linspace(start, stop, steps + 1).round().astype(int).T.tolist()
     return list(zip(rows, columns, strict=True))

@@ -1,4 +1,4 @@
-"""The clock of something that a panel moves by itself, beside the run: a race, a step."""
+"""The clock of an animation of a panel, beside the run: a race, a step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ui.session.session import Session
 
 
 class PanelClock(QObject):
-    """Says for how long something has been watched, in the session's time and at its speed.
+    """Says for how long an animation has been watched, in the session's time and at its speed.
 
-    Without motion what starts is at its finish at once.
+    Without motion an animation that starts is at its finish at once.
 
-    seconds: how long it lasts at speed 1.
+    seconds: length of the animation at speed 1.
     """
 
-    moved = Signal()  # time has passed, about 60 times a second, and only while it runs
+    moved = Signal()  # time has passed, about 60 times a second, and only while the clock runs
 
     def __init__(self, session: Session, parent: QObject, seconds: float) -> None:
         super().__init__(parent)
@@ -28,12 +28,12 @@ class PanelClock(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether it runs."""
+        """Whether the clock runs."""
         return self._timer.isActive()
 
     @property
     def share(self) -> float:
-        """How much of it has been watched, 0 to 1; 1 at rest."""
+        """Share of the animation that has been watched, 0 to 1; 1 at rest."""
         return self.watched / self.seconds if self.running else 1.0
 
     def start(self) -> None:
@@ -46,23 +46,23 @@ class PanelClock(QObject):
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still on its way."""
+        """Whether the clock stands still between start and finish."""
         return not self.running and 0 < self.watched < self.seconds
 
     def pause(self, on: bool) -> None:
-        """Let it stand still where it is, or go on from there."""
+        """Stop the clock where it is, or let it go on from there."""
         self._last = self._session.clock.now()
         (self._timer.stop if on else self._timer.start)()
 
     def finish(self) -> None:
-        """Go to the finish at once, if it runs or is paused."""
+        """Go to the finish at once, if the clock runs or is paused."""
         if self.running or self.paused:
             self._timer.stop()
             self.watched = self.seconds
             self.moved.emit()
 
     def tick(self) -> None:
-        """Let the time pass that has passed."""
+        """Add the time since the last tick."""
         now = self._session.clock.now()
         passed, self._last = min(now - self._last, LONGEST_TICK), now
         self.watched += passed * self._session.speed

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Playing(QObject):
-    """Goes through a run, step by step or as time passes; a `Session` shows what it comes to."""
+    """Goes through a run, step by step or as time passes; a `Session` shows its cursor."""
 
     moved = Signal(float)
     """The new `share`, about 60 times a second while something moves, and never otherwise."""
@@ -44,7 +44,7 @@ class Playing(QObject):
         super().__init__(parent)
         self.granularity = Granularity.OP
         self._step_chosen: Granularity | None = None
-        """How far a step goes if somebody has chosen it; otherwise the run's size says it."""
+        """How far a step goes, as the user has chosen; None: the run's size decides."""
         self.clock = Clock(self, now)
         self.clock.moved.connect(self.moved)
 
@@ -61,11 +61,11 @@ class Playing(QObject):
         raise NotImplementedError
 
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
-        """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
+        """Show the nearest existing cursor; a motion to it lasts `seconds` if they are given."""
         raise NotImplementedError
 
     def play_on(self, cursor: Cursor, seek: Callable[[], Stop] | None = None) -> None:
-        """Show the cursor that playing has reached, or where a search from there ends."""
+        """Show the cursor that playing has reached, or the end of a search from there."""
         raise NotImplementedError
 
     # --- steps ------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Playing(QObject):
 
     @property
     def share(self) -> float:
-        """How much of the op that led to what is shown has been done; 1 if nothing moves."""
+        """Share of the op before the shown state that has been done; 1 if nothing moves."""
         return self.clock.share
 
     @property
@@ -128,7 +128,7 @@ class Playing(QObject):
     def play(self, on: bool) -> None:
         """Start or stop playing. An op under way is shown to its end.
 
-        At the end it goes on in the next sequence of a batch; after the last it starts over.
+        At the end, playing goes on in the next sequence of a batch; after the last it starts over.
         """
         if on == self.playing or self.trace is None:
             return

@@ -28,8 +28,8 @@ class Reading(Tasks):
     ) -> None:
         """Read a file.
 
-        done, refused: is given in this thread what was read, or the `InputError` of the reader,
-            unless another file or scenario has been asked for.
+        done, refused: called in this thread with the result of the reader, or with its
+            `InputError`, unless another file or scenario has been asked for.
         beside: whether the window can be used in the meantime; files of Tilescope are read at once.
         """
         self.cancel(_KIND)

@@ -1,4 +1,4 @@
-"""Breakpoints and runs to the next place where something happens."""
+"""Breakpoints, and runs to the next place that meets a condition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunUntil(QObject):
 
     changed = Signal()  # the breakpoints have changed
     said = Signal(str)  # in words, why a run did not move; empty when another begins
-    stopped = Signal(str)  # in words, what playing or a run has stopped at
+    stopped = Signal(str)  # in words, the condition at which playing or a run has stopped
     play_ended = Signal(object)  # the `Stop` at which a breakpoint has ended playing
 
     def __init__(self, session: Session) -> None:
@@ -94,7 +94,7 @@ class RunUntil(QObject):
 
         def done(hit: Hit | None) -> None:
             if session.trace is not trace or session.cursor != start:
-                return  # something else was asked for in the meantime
+                return  # the user has gone elsewhere in the meantime
             if hit is None:
                 where = "further on" if forward else "before this"
                 self.said.emit(f"Nothing {where} to stop at: {what}.")
@@ -111,7 +111,7 @@ class RunUntil(QObject):
     # --- playing ----------------------------------------------------------------------------
 
     def step_to(self, trace: Trace, start: Cursor, target: Cursor) -> Callable[[], Stop]:
-        """Return the search, for another thread, for a step's target or a breakpoint before it."""
+        """Return a search, for another thread: a breakpoint on the way of a step, or its target."""
         finder, conditions = self._finders(trace)[0], self.breakpoints
 
         def go_on(share: float) -> None:

@@ -1,4 +1,4 @@
-"""From one sequence of a batch to the next: each has a run of its own."""
+"""Goes from one sequence of a batch to the next: each sequence has its own run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sequences(QObject):
     """Shows the sequences of a batch one after another.
 
     Like the cursor, the sequence that is shown is no change of the scenario: going to another one
-    cannot be undone, asks for no saving, and a file that is saved says what its author has said.
+    cannot be undone and needs no saving, and a saved file keeps its author's choice of sequence.
     """
 
     def __init__(self, session: Session) -> None:
@@ -52,7 +52,7 @@ class Sequences(QObject):
     def go_on(self, forward: bool = True) -> bool:
         """Go on in the next sequence, or go back to the end of the previous one.
 
-        Returns: whether there is one; True, too, while the run of another one is awaited.
+        Returns: whether there is such a sequence; True, too, while the run of another is awaited.
         """
         scenario = self._session.scenario
         if self.moving:
@@ -67,7 +67,7 @@ class Sequences(QObject):
         return True
 
     def start_over(self) -> bool:
-        """Go on after a sequence, after the last at the first; return whether there are several."""
+        """Go to the next sequence, after the last to the first; return whether there are more."""
         scenario = self._session.scenario
         if scenario is None or len(scenario.batch.running) < 2:
             return False
@@ -76,12 +76,12 @@ class Sequences(QObject):
         return True
 
     def authored(self, scenario: Scenario) -> Scenario:
-        """Return a scenario with the sequence that its author has said, if any."""
+        """Return a scenario with the sequence that its author has chosen, if any."""
         said = self._session.file.gone_to.get(scenario.batch, scenario.batch.sequence)
         return with_values(scenario, {"batch": {"sequence": said}})
 
     def note_said(self, scenario: Scenario, shown: Scenario) -> None:
-        """Note that the author has said the batch of a scenario, if another batch is shown."""
+        """Count a scenario's batch as its author's choice, if another batch is shown."""
         if scenario.batch != shown.batch:
             self._session.file.gone_to.pop(scenario.batch, None)
 

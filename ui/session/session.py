@@ -1,4 +1,4 @@
-"""What the window is about: a scenario, its trace, a cursor and a row; it has no widget."""
+"""The session behind the window: a scenario, its trace, a cursor and a row; no widget."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from ui.session.what_if import Before, WhatIfs
 from ui.session.worker import Attended, Worker
 
 Accept = Callable[[Trace], None]  # receives a trace when it is built
-_MOST_READ = 4096  # rows whose tokens are looked through for one that tells much
+_MOST_READ = 4096  # rows whose tokens `telling_row` looks through
 
 
 class Session(Playing):
-    """Takes what the user wants and gives immutable views.
+    """Takes the user's requests and gives immutable views.
 
-    The user wants a new scenario or a new cursor; the `Worker` computes both. A scenario that
+    The user asks for a new scenario or a new cursor; the `Worker` computes both. A scenario that
     cannot be used changes nothing and is reported by `refused`.
     """
 
     view_changed = Signal(object)  # the new `View`
     trace_changed = Signal(object)  # the new `Trace`, before its first view
     refused = Signal(object)  # the `InputError` of a scenario that cannot be used
-    withdrawn = Signal()  # what was refused is no longer there where it was typed
-    undo_changed = Signal()  # whether something can be undone, and what
+    withdrawn = Signal()  # a refused entry is no longer in its field
+    undo_changed = Signal()  # another step, or none, can be undone
     open_wanted = Signal(object)
     """The path of a file that a panel offers; the window asks about unsaved changes first."""
     word_asked = Signal(str)  # the name of a word of the glossary about which a panel was asked
@@ -80,11 +80,11 @@ class Session(Playing):
         self._entry: Callable[[], bool] | None = None
         self._cursor = first_cursor()
         self._row = 0
-        self._chosen = False  # whether the row was chosen by hand and has not been explained since
+        self._chosen = False  # whether the row was chosen by hand and is not explained yet
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
-        self._pointed = (self._cursor, self._row)  # at which a lesson's pointers hold
+        self._pointed = (self._cursor, self._row)  # the place of a lesson's pointers
         self._needs: dict[Need[Any], None] = {}
         self._others: list[Attended] = []
         self._accept: Accept | None = None
@@ -107,19 +107,19 @@ class Session(Playing):
 
     @property
     def undo_stack(self) -> Steps:
-        """What can be undone now; a lesson has its own stack."""
+        """The undo stack in use; a lesson has its own stack."""
         stack = self.undo_group.activeStack()
         assert isinstance(stack, Steps)
         return stack
 
     def hold(self, take_back: Callable[[], bool], on: bool) -> None:
-        """Let undo take back a refused entry first, which is no step, or do so no longer."""
+        """Let undo first take back a refused entry, which is no step; or no longer, if not `on`."""
         self._entry = take_back if on else None
         self.undo_changed.emit()
 
     @property
     def undo_text(self) -> str | None:
-        """What would be undone, in words; None if there is nothing."""
+        """The step that would be undone, in words; None if there is none."""
         if self._entry is not None:
             return "the refused entry"
         return self.undo_group.undoText() if self.undo_group.canUndo() else None
@@ -150,8 +150,8 @@ class Session(Playing):
     ) -> None:  # fmt: skip
         """Show another scenario; `path` is None if it is not a file yet.
 
-        telling: whether the row is explained that tells most, not the one that was before.
-        at: the cursor and the row that are shown; the nearest ones that there are.
+        telling: whether the `telling_row` is explained, not the row from before.
+        at: the cursor and the row to show, or the nearest ones that exist.
         """
         what = f"open {safe_text(path.name)}" if path else "open"
         file = File(path, scenario)
@@ -160,7 +160,7 @@ class Session(Playing):
     def propose(self, scenario: Scenario, what: str, *, what_if: bool = False) -> None:
         """Change the scenario, as a step that can be undone; `what` names it.
 
-        what_if: whether it becomes a what-if where it disagrees with its file.
+        what_if: whether the scenario becomes a what-if where it disagrees with its file.
         """
         if self.scenario is not None:
             scenario = retitled(scenario, self.scenario, self.file.opened)
@@ -197,7 +197,7 @@ class Session(Playing):
         self.build(scenario, accept, what_if=what_if)
 
     def _before(self, trace: Trace) -> Before:
-        """Return what is shown, to come back to it."""
+        """Return the state on show, for `return_to`."""
         here = (self._cursor, self._row) == self._pointed
         return Before(
             trace.workload.scenario, self.file, self._cursor, self._row, self._cell,
@@ -206,7 +206,7 @@ class Session(Playing):
         )  # fmt: skip
 
     def return_to(self, before: Before | None) -> None:
-        """Return to what was shown before some steps, which are undone; None: call off."""
+        """Return to the state before some steps, which are undone; None: call off."""
         if before is None:
             self._call_off()
             return
@@ -224,7 +224,7 @@ class Session(Playing):
         self.build(before.scenario, accept)
 
     def save(self, path: Path) -> None:
-        """Write the scenario to `path` and make that its file.
+        """Write the scenario to `path` and make `path` its file.
 
         Raises InputError: the file cannot be written; the old file stays as it was.
         """
@@ -232,7 +232,7 @@ class Session(Playing):
             return
         written = self.sequences.authored(self.scenario)
         save_scenario(written, path)
-        if self.undo_stack.moving:  # what is written is what is shown
+        if self.undo_stack.moving:  # the scenario on show is written, not the awaited one
             self._call_off()
         self.file.path, self.file.opened = path, written
         self.undo_stack.setClean()
@@ -241,7 +241,7 @@ class Session(Playing):
     def build(
         self, scenario: Scenario, accept: Accept, *, undo: bool = False, what_if: bool = False
     ) -> None:
-        """Build a trace in the worker; `accept` gets it, unless another one is asked for first.
+        """Build a trace in the worker; `accept` gets the trace, unless another is asked for first.
 
         `undo` says that the undo stack asks; of several undo and redo steps the last counts.
         what_if: whether the scenario becomes a what-if where it disagrees with its file.
@@ -256,7 +256,7 @@ class Session(Playing):
         self._submit("trace", job)
 
     def run_of(self, scenario: Scenario) -> Trace:
-        """Return the run of a scenario, beside the window: the one on show, or another one."""
+        """Return the run of a scenario, beside the window: the run on show, or a new one."""
         trace = self.trace
         if trace is not None and trace.workload.scenario == scenario:
             return trace
@@ -273,7 +273,7 @@ class Session(Playing):
 
     @property
     def why(self) -> str:
-        """In words, why this engine computes and no other; empty if there is no reason."""
+        """In words, why this engine was chosen; empty if there is no reason."""
         return self.engines.why(self.trace.workload) if self.trace else self.engines.note
 
     def _fall_back(self, trace: Trace, error: Exception) -> None:
@@ -292,8 +292,8 @@ class Session(Playing):
 
     def _take(self, trace: Trace) -> None:
         if self.trace is not None and self.trace is not trace:
-            # Hidden panels, and a run that was set aside, may keep it for long. This is done in the
-            # engine's thread, because the trace may be at work there.
+            # Hidden panels, and a run that was set aside, may keep the trace for long. It is
+            # forgotten in the engine's thread, because it may be at work there.
             self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
         self.trace, self._chosen = trace, False
         self.suit_step(trace.program)
@@ -313,7 +313,7 @@ class Session(Playing):
         camera: Framing | None = None,
         trace: Trace | None = None,
     ) -> None:
-        """Show a place of a scenario for a lesson; this is not a step that can be undone.
+        """Show a place of a scenario for a lesson; undo does not count this as a step.
 
         If the scenario is another one, earlier steps cannot be undone either: undo would show the
         scenario of one step under the words of the next.
@@ -339,13 +339,13 @@ class Session(Playing):
         if self.trace is not None and scenario == self.scenario:
             trace = self.trace
         if trace is not None:
-            self._call_off()  # what was asked for earlier comes too late
+            self._call_off()  # a run that was asked for earlier comes too late
             accept(trace)
         else:
             self.build(scenario, accept)
 
     def set_aside(self) -> Aside | None:
-        """Return what is shown, to show it again later; until then undo uses another stack."""
+        """Return the state on show, for `put_back`; until then undo uses another stack."""
         if self.trace is None:
             return None
         self._call_off()
@@ -354,7 +354,7 @@ class Session(Playing):
         return kept
 
     def put_back(self, kept: Aside) -> None:
-        """Show what was set aside, as it was before."""
+        """Show the run that was set aside, as before."""
         self.play(False)
         borrowed = self.undo_stack
         self._accept = None
@@ -372,7 +372,7 @@ class Session(Playing):
             self._ask()
 
     def attend(self, other: Attended) -> None:
-        """Count other work as the session's: waited for, and ended with it."""
+        """Count other work as the session's: `settle` waits for it, `close` ends it."""
         self._others.append(other)
 
     # --- cursor ---------------------------------------------------------------------------
@@ -400,7 +400,7 @@ class Session(Playing):
         self._ask()
 
     def explain(self, head: int, row: int, key: int | None = None) -> None:
-        """Show a row of one of the picked heads at a key, or else in a tile that the row has."""
+        """Show a row of one of the picked heads at a key, or else in a tile of that row."""
         trace = self.trace
         if trace is None:
             return
@@ -418,7 +418,7 @@ class Session(Playing):
             self.select(Cell("S", row, key))
 
     def select(self, cell: Cell | None) -> None:
-        """Select a cell that the run has; its row is explained, too, unless it is of K or V."""
+        """Select a cell that the run has; its row is explained, too, except for K and V."""
         if cell is not None and (self.trace is None or not exists(self.trace.workload, cell)):
             return
         self._cell = cell
@@ -445,7 +445,7 @@ class Session(Playing):
             self._needs.pop(need, None)
 
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
-        """Ask for the view at the cursor, or at the place where playing ends."""
+        """Ask for the view at the cursor, or at the end of a search."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
         needs, camera = tuple(self._needs), self._camera
         points = self._points if (cursor, row) == self._pointed else ()
@@ -497,7 +497,7 @@ class Session(Playing):
             self.tasks.derive(study, self.trace, needs, done, so_far)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
-        """Run the algorithms that compare to their ends on their engines, beside the window."""
+        """Run each compared algorithm to its end on its engine, beside the window."""
         trace = self.trace
         if trace is not None:
             self.tasks.start(
@@ -553,7 +553,7 @@ class Session(Playing):
         loop, deadline = QEventLoop(), time.monotonic() + seconds
         while time.monotonic() < deadline:
             told = self.settled
-            loop.processEvents()  # what has been reported may ask for more
+            loop.processEvents()  # a reported result may ask for more work
             if told and self.settled:
                 return
             time.sleep(0.001)
@@ -564,7 +564,7 @@ class Session(Playing):
 
     @property
     def shown(self) -> bool:
-        """Whether all that engine and panels compute for the picture is in it."""
+        """Whether the picture has all results of the engine and of the panels."""
         return self._worker.settled and self.tasks.shown
 
     @property
@@ -583,7 +583,7 @@ class Session(Playing):
 
 
 def _forget(trace: Trace) -> None:
-    """Forget what can be computed again of a run that is not shown, and return its memory."""
+    """Forget the values of a hidden run that can be computed again, and return their memory."""
     trace.forget()
     give_back()
 

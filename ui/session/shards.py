@@ -1,8 +1,8 @@
 """Work in parts, in processes of this machine or on a Dask cluster; results come in order.
 
-A part is a function and what it is given. Wherever a part is done, a process of Tilescope's own
-does it, the same on a worker of a cluster as here: so results are the same. Its parent speaks with
-it by pipes; nothing listens on a port. A process that dies, or a worker, has its part done again.
+A part is a function and its arguments. Wherever a part is done, a process of Tilescope's own does
+it, on a worker of a cluster as here: so results are the same. The parent speaks with this process
+by pipes; nothing listens on a port. If the process dies, or a worker, the part is done again.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from simulator.base.version import version
 from ui.safety.program import started_again, with_extra
 
 WORD = "--shards"  # the only word of the command line of a process that does parts
-_TRIES = 3  # how often a part is begun whose process dies
+_TRIES = 3  # how often a part is begun if its process dies
 _LOOK = 0.1  # seconds between two checks whether the work is still wanted
 Look = Callable[[], None]
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Shards(Protocol):
-    """Where parts are done."""
+    """The processes that do parts."""
 
     def results(self, calls: Sequence[Call], look: Look) -> Iterator[Any]:
-        """Yield what each call returns, in their order.
+        """Yield the result of each call, in their order.
 
         look: is called often, and may raise to end the work.
         """
 
     def close(self) -> None:
-        """End the work there."""
+        """End the work of these processes."""
 
 
 # --- a process that does parts -------------------------------------------------------------------
@@ -72,7 +72,7 @@ class _Child:
             raise EOFError from error
 
     def end(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -91,7 +91,7 @@ def _block(stream: Any) -> bytes:
 
 def answer_all() -> int:
     """Do the parts that come on standard input until it ends; return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     given, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     while True:
@@ -152,7 +152,7 @@ class _Children:
         raise RuntimeError(f"a part has ended its process {_TRIES} times")
 
     def end(self) -> None:
-        """End all of them at once."""
+        """End all processes at once."""
         with self._lock:
             self._over = True
             children = [*self._idle, *self._busy]
@@ -161,7 +161,7 @@ class _Children:
             child.end()
 
 
-_CHILDREN = _Children()  # those of a worker of a cluster, which keeps them for the next part
+_CHILDREN = _Children()  # a worker of a cluster keeps these processes for the next part
 
 
 def done_on_worker(data: bytes, said: str) -> bytes:
@@ -196,7 +196,7 @@ class LocalShards:
         self._jobs = jobs
 
     def results(self, calls: Sequence[Call], look: Look) -> Iterator[Any]:
-        """Yield what each call returns, in their order; only a few are begun ahead."""
+        """Yield the result of each call, in their order; only a few are begun ahead."""
         pool, children = ThreadPoolExecutor(self._jobs), _Children()
         try:
             yield from _in_order(
@@ -223,7 +223,7 @@ class ClusterShards:
             ) from None
         try:
             # A client that finds nobody says so on stderr, and takes 20 seconds more to end.
-            where: Any = get_address_host_port  # its types are not whole
+            where: Any = get_address_host_port  # its types are incomplete
             socket.create_connection(where(address), timeout=10).close()
             client: Any = distributed.Client
             self._client = client(address, timeout=10, set_as_default=False)
@@ -232,7 +232,7 @@ class ClusterShards:
             raise refuse("", "--cluster", address, wanted) from None
 
     def results(self, calls: Sequence[Call], look: Look) -> Iterator[Any]:
-        """Yield what each call returns, in their order; only a few are begun ahead."""
+        """Yield the result of each call, in their order; only a few are begun ahead."""
         ahead = 2 * max(1, sum(self._client.nthreads().values()))
         begin = partial(self._client.submit, done_on_worker, said=version(), pure=False)
         yield from _in_order(calls, begin, ahead, look)
@@ -245,7 +245,7 @@ class ClusterShards:
 def _in_order(
     calls: Sequence[Call], begin: Callable[[bytes], Any], ahead: int, look: Look
 ) -> Iterator[Any]:
-    """Yield results in the order of calls, of which so many are begun before the first is done."""
+    """Yield results in the order of calls; at most `ahead` calls are under way at a time."""
     waiting: deque[Any] = deque()
     left = iter(calls)
     try:
@@ -268,14 +268,14 @@ def _waited(future: Any, look: Look) -> bytes:
             answer: bytes = future.result(timeout=_LOOK)
         except TimeoutError:
             continue
-        except Exception as error:  # the worker's, not that of a call
+        except Exception as error:  # an error of the worker, not of a call
             raise refuse("", "", "", f"workers that can do the work ({error})") from None
         return answer
 
 
 @contextmanager
 def asked_for(options: Namespace) -> Iterator[Shards | None]:
-    """Give where the options of a command line say that parts are done, and leave it."""
+    """Give the `Shards` that the options of a command line name, and close them at the end."""
     shards = shards_of(options.jobs, options.cluster)
     try:
         yield shards
@@ -285,12 +285,12 @@ def asked_for(options: Namespace) -> Iterator[Shards | None]:
 
 
 def mapped(shards: Shards, function: Callable[[Any], Any], parts: Iterable[Any]) -> Iterator[Any]:
-    """Yield what a function returns for each part, as `map` does; Ctrl+C ends it."""
+    """Yield a function's result for each part, as `map` does; Ctrl+C ends the work."""
     return shards.results([(function, (part,)) for part in parts], lambda: None)
 
 
 def shards_of(jobs: int | None, cluster: str | None) -> Shards | None:
-    """Return where parts are done; None: in this process."""
+    """Return the `Shards` that do parts; None: this process does them."""
     if cluster is not None:
         if jobs is not None:
             raise refuse("", "--jobs", jobs, "either --jobs or --cluster, not both")
@@ -304,7 +304,7 @@ def shards_of(jobs: int | None, cluster: str | None) -> Shards | None:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Let a command line say where parts are done."""
+    """Add the options that say where parts are done."""
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="do parts in N processes of this machine"
     )

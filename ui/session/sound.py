@@ -22,11 +22,11 @@ APART = 0.03  # least seconds between two sounds: more of them, at a high speed,
 class TickPlayer(QObject):
     """Plays ticks while it is on; its device opens and closes beside the window."""
 
-    failed = Signal(str)  # why there is no sound; it is off then
+    failed = Signal(str)  # why there is no sound; the player is off then
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.backend = ""  # backend of miniaudio to use; by default what the system has
+        self.backend = ""  # backend of miniaudio to use; by default the system's
         self.on = False  # whether ticks are wanted
         self.played = 0  # ticks that have been played
         self._session = session
@@ -41,7 +41,7 @@ class TickPlayer(QObject):
         return self._speaker
 
     def set(self, on: bool) -> None:
-        """Turn it on or off; at the start of a window, after what it shows first."""
+        """Turn ticks on or off; at the start of a window, only after its first view."""
         self.on = on
         if on and self._session.view is None:
             once = Qt.ConnectionType.SingleShotConnection

@@ -1,4 +1,4 @@
-"""A sound device that plays ticks: what is mixed for it, and opening and closing it."""
+"""A sound device that plays ticks: mixing, opening and closing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from simulator.base.dtypes import F32
 from ui.session.ticks import RATE, limited, tick
 
 PERIOD_MS = 20
-"""How much the device asks for at once; it keeps two or three of them, which is how late a tick is.
-Less would be heard to stutter when the engine computes."""
+"""Milliseconds of sound that the device asks for at once. It keeps two or three such periods, and
+a tick is as late. With shorter periods, sound stutters when the engine computes."""
 _PATIENCE_S = 0.5
-"""How long closing waits for the device to ask once more; one that has stopped asks no more."""
+"""How long closing waits for the device to ask once more; a stopped device never asks."""
 
 
 class NoSoundError(Exception):
@@ -32,8 +32,8 @@ class Mixer:
 
     def __init__(self) -> None:
         self._waves: dict[str, F32] = {}
-        self._asked: deque[F32] = deque()  # the one thing that both threads change
-        self._rest: F32 = np.zeros(0, dtype=np.float32)  # the sum of what is still to be heard
+        self._asked: deque[F32] = deque()  # the only value that both threads change
+        self._rest: F32 = np.zeros(0, dtype=np.float32)  # the sum of all samples still to be heard
 
     def play(self, tensor: str) -> None:
         """Let a tensor's tick begin with the samples that are asked for next."""
@@ -54,7 +54,7 @@ class Mixer:
             out[: len(self._rest)] += self._rest
             out[: len(wave)] += wave
             self._rest = out
-            self._asked.popleft()  # only now: until it is in the sum, it waits
+            self._asked.popleft()  # only now: a tick waits until it is in the sum
         now = np.zeros(count, dtype=np.float32)
         part = self._rest[:count]
         now[: len(part)] = part
@@ -66,7 +66,7 @@ class Speaker:
     """An open sound device; it is silent until a tick is played.
 
     backend: name of the only backend of miniaudio that is tried, ``NULL`` for one that plays to
-        nobody; by default those of the system.
+        nobody; by default the system's backends.
     Raises NoSoundError: there is no sound device, or no library for one.
     """
 
@@ -86,7 +86,7 @@ class Speaker:
 
     @property
     def silent(self) -> bool:
-        """Whether the device has played all that it was asked to."""
+        """Whether the device has played all ticks."""
         return self._mixer.silent
 
     def play(self, tensor: str) -> None:
@@ -94,9 +94,9 @@ class Speaker:
         self._mixer.play(tensor)
 
     def close(self) -> None:
-        """Give the device back; its thread has ended then."""
+        """Close the device; its thread has ended then."""
         atexit.unregister(self.close)
-        # The source ends in the device's thread: if it were taken away here, that thread could
+        # The source ends in the device's thread: if the source were removed here, that thread could
         # look for it at the same moment.
         if self._ending:
             return
@@ -105,12 +105,12 @@ class Speaker:
         _close(self._device)
 
     def _source(self) -> Generator[bytes, int, None]:
-        """Yield samples in the device's thread, in which nothing may go wrong."""
+        """Yield samples in the device's thread, in which no error may be raised."""
         count = yield b""
         while not self._ending:
             try:
                 samples = self._mixer.samples(count).tobytes()
-            except Exception:  # nobody could be told; a device that is given nothing is silent
+            except Exception:  # nobody could be told; without samples the device is silent
                 samples = b""
             count = yield samples
         self._ended.set()
@@ -134,7 +134,7 @@ def _open(backend: str) -> Any:
         )
     except miniaudio.MiniaudioError as error:
         raise _no_device(error) from error
-    if device.backend == "Null" and backend != "NULL":  # what it takes where there is nothing else
+    if device.backend == "Null" and backend != "NULL":  # miniaudio's choice if no other works
         _close(device)
         raise NoSoundError("No sound: this computer has no sound device.")
     return device
@@ -154,11 +154,11 @@ def _no_device(error: Exception) -> NoSoundError:
 
 
 _SAY_NOTHING = ctypes.CFUNCTYPE(None)(lambda: None)
-"""Stands in for what prints the errors of ALSA; its arguments are left alone."""
+"""Replaces the function that prints ALSA's errors; its arguments are left alone."""
 
 
 def _hush() -> None:
-    """Keep ALSA from printing a page where there is no device: one line is said instead."""
+    """Keep ALSA from printing a page of errors where there is no device."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL("libasound.so.2").snd_lib_error_set_handler(_SAY_NOTHING)

@@ -17,9 +17,9 @@ from ui.safety.log import LOG
 from ui.session.worker import Worker
 
 Report = Callable[[float], None]
-"""Is given the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
+"""Called with the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
 _TELL_EVERY = 0.05  # seconds between two reports of progress that are passed on
-_SHOW_EVERY = 0.03  # seconds between two results on the way that are shown
+_SHOW_EVERY = 0.03  # seconds between two partial results that are shown
 
 
 Found = TypeVar("Found")
@@ -27,13 +27,13 @@ Found_co = TypeVar("Found_co", covariant=True)
 
 
 class Derivation(Protocol[Found_co]):
-    """How a study computes what a panel shows of a run."""
+    """How a study computes a result that a panel shows of a run."""
 
-    name: str  # of the study: of each only the latest result counts
+    name: str  # name of the study; only the latest result of each study counts
     doing: str  # what the user reads while it computes
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found_co]:
-        """Yield results so far, the last one whole; only the run and `needs` change them."""
+        """Yield partial results, then the whole one; they depend only on the run and `needs`."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -52,7 +52,7 @@ class _Task:
 
 
 class Tasks(QObject):
-    """Long pieces of work, one after another; of each kind only the latest counts.
+    """Long pieces of work, one after another; only the latest of each kind counts.
 
     Views still come in the meantime, because they have another `Worker`.
     """
@@ -62,7 +62,7 @@ class Tasks(QObject):
     failed = Signal(object)  # the exception of a task
     rested = Signal()  # no work is left
     met = Signal(str, object)
-    """Kind of a task and what shows something, from the thread that found it on its way."""
+    """Kind of a task and a function that shows a partial result, from the task's thread."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -88,12 +88,12 @@ class Tasks(QObject):
     ) -> None:
         """Do some work, which replaces earlier work of its kind.
 
-        kind: what it is; of each kind only the latest is finished.
+        kind: kind of work; only the latest of each kind is finished.
         words: what the user reads while it runs, such as ``running to the next row``.
-        job: the work, in the other thread; it is given a `Report`, which it calls often.
-        done: is given the result, in this thread, unless the task was cancelled or replaced.
-        refused: is given an `InputError` of the job in the place of a result; by default it has
-            failed.
+        job: does the work in the other thread; gets a `Report`, which it calls often.
+        done: gets the result, in this thread, unless the task was cancelled or replaced.
+        refused: gets an `InputError` that the job raises, in place of a result; by default the
+            task has failed.
         aside: whether the result is no part of the picture in the window, as with an export.
         """
         self._stop(kind)
@@ -135,8 +135,8 @@ class Tasks(QObject):
     ) -> None:  # fmt: skip
         """Compute for a study.
 
-        `done` gets the result, unless the work was cancelled or another was asked for since.
-        `so_far` gets results on the way to it, as often as they can be shown.
+        `done` gets the result, unless the work was cancelled or replaced.
+        `so_far` gets partial results, as often as they can be shown.
         """
 
         def job(report: Report) -> Found:
@@ -150,10 +150,10 @@ class Tasks(QObject):
         self.start(study.name, study.doing, job, done)
 
     def show(self, kind: str, what: Callable[[], None]) -> None:
-        """Let the window show something that work has found on its way; call it as often as found.
+        """Let the window show a partial result of some work; call this for every one.
 
-        It is left out while the window is still showing the last, or has just shown it, and when
-        the work of this kind has been stopped.
+        A result is skipped while the window is still showing the last one, or has just shown it,
+        and when the work of this kind has been stopped.
         """
         now = time.monotonic()
         if self._seen.is_set() and now - self._shown > _SHOW_EVERY:
@@ -167,8 +167,8 @@ class Tasks(QObject):
         QTimer.singleShot(0, self._seen.set)
 
     def cancel(self, kind: str | None = None) -> None:
-        """Stop the work of a kind, or all work; what it would have changed stays as it is."""
-        # Work that has not begun ends here: the thread has nothing to tell of it.
+        """Stop the work of a kind, or all work; its result is dropped."""
+        # Work that has not begun ends here: the thread will report nothing.
         if self._stop(kind) and self._worker.settled:
             self.rested.emit()
 
@@ -185,7 +185,7 @@ class Tasks(QObject):
 
     @property
     def shown(self) -> bool:
-        """Whether no part of the picture in the window is still to come."""
+        """Whether the picture in the window awaits no task."""
         return all(task.aside for task in self._tasks.values())
 
     @property

@@ -10,8 +10,8 @@ from simulator.program.algorithms import TENSORS
 RATE = 48_000  # samples a second
 LENGTH = 0.4  # seconds that a tick takes in all
 _ROOT, _FIRST = 55.0, 6
-"""Hertz of a low note, and which of its overtones the first tensor of the table has: overtones of
-one note go together, whichever tensors sound at once."""
+"""Hertz of a low note, and the number of its overtone for the first tensor of the table: overtones
+of one note go together, whichever tensors sound at once."""
 _ATTACK, _DECAY = 0.004, 0.06  # seconds in which a tick rises, and in which it falls to 1/e
 _LOUD = 0.25
 
@@ -31,6 +31,6 @@ def tick(tensor: str) -> F32:
 
 
 def limited(sum_of_ticks: F32) -> F32:
-    """Return samples between -1 and 1, however many ticks they are the sum of."""
+    """Return the sum of any number of ticks as samples between -1 and 1."""
     loud: F32 = np.tanh(sum_of_ticks)
     return loud

@@ -1,4 +1,4 @@
-"""What is shown: the state at the cursor, and what panels need in addition."""
+"""The view: the state at the cursor, and the models that panels need in addition."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from simulator.study.compare import at_scale
 Model = TypeVar("Model")
 
 Make = Callable[[Trace, Snapshot, RowReport], Model]
-"""Makes what a panel needs beyond the snapshot; quickly, because it is made with each view."""
+"""Makes a panel's model beyond the snapshot; quickly, because each view needs a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need(Generic[Model]):
-    """What a panel needs beyond the snapshot: the key to its model, and how it is made."""
+    """A panel's need beyond the snapshot: the key to its model, and the function that makes it."""
 
     name: str  # name of the panel
-    make: Make[Model]  # makes it, in the engine's thread
+    make: Make[Model]  # makes the model, in the engine's thread
 
 
 def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
-    """Make the model of a panel that needs no more than the view; it is never asked for."""
+    """Stand for the model of a panel that needs no more than the view; never called."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The state at the cursor, and what the panels in sight need beside it."""
+    """The state at the cursor, and the models that panels in sight need beside it."""
 
     snapshot: Snapshot  # the state at the cursor
     report: RowReport  # the row that the softmax panel explains
     cell: Cell | None = None  # the cell that is selected, of the current head
-    # what the visible panels need beyond the snapshot; `model` returns one of them with its type
+    # the models of visible panels beyond the snapshot; `model` returns one of them with its type
     models: Mapping[Need[Any], Any] = field(default_factory=dict)
-    points: tuple[Pointer, ...] = ()  # what a lesson points at
-    # what of the score matrix a lesson wants to be in sight; None: what the user chose
+    points: tuple[Pointer, ...] = ()  # the pointers of a lesson
+    # the part of the score matrix that a lesson frames; None: the user's choice
     camera: Framing | None = None
     # the state that was shown before, if the snapshot is one op after it and the motion between
     # them is shown; None: the snapshot is shown at once
     before: Snapshot | None = None
-    # the row that was chosen, if it is in another row block, so that the report is of another row;
-    # None: it is the row of the report, or nobody has chosen one since
+    # the chosen row, if it is in another row block, so that the report explains another row;
+    # None: the report explains the chosen row, or no row has been chosen since
     elsewhere: int | None = None
 
     def model(self, need: Need[Model]) -> Model:
-        """Return what was made for a need.
+        """Return the model that was made for a need.
 
-        Raises KeyError: it was not yet needed when the view was asked for.
+        Raises KeyError: no panel had this need when the view was asked for.
         """
         made: Any = None if need.make is nothing else self.models[need]
         model: Model = made
         return model
 
     def has(self, need: Need[Any]) -> bool:
-        """Return whether what a panel needs is there."""
+        """Return whether the model of a need is there."""
         return need.make is nothing or need in self.models
 
 
@@ -75,11 +75,11 @@ def make_view(
     *,
     chosen: bool = False,
 ) -> View:
-    """Compute what is shown at a cursor, in the engine's thread; `chosen`: the row, by hand."""
+    """Compute the view at a cursor, in the engine's thread; `chosen`: the row, by hand."""
     snapshot = trace.snapshot(at.visit, at.op)
-    snapshot.seconds  # noqa: B018 - it may take long, and is kept
+    snapshot.seconds  # noqa: B018 - slow to compute, and then kept
     report = row_report(snapshot, row)
-    at_scale(trace.program)  # kept with the run: painters would be long in finding it
+    at_scale(trace.program)  # kept with the run: too slow for painters
     made = {need: need.make(trace, snapshot, report) for need in needs}
     elsewhere = row if chosen and row not in snapshot.visit.rows else None
     return View(snapshot, report, cell, made, points, camera, elsewhere=elsewhere)

@@ -1,4 +1,4 @@
-"""What the last changes of a run have done to its figures, and the way back before them."""
+"""The effect of the last changes of a run on its figures, and the way back before them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from ui.session.session import Session
 
 SHOWN_SECONDS, FADE_SECONDS = 3.0, 0.2
-"""How long a run is compared with the one before, and how long that then takes to fade."""
+"""How long a run is compared with the run before, and how long the comparison then fades."""
 _TICK_MS = 33
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was shown before a change: a scenario, its file and the place in its run."""
+    """The state before a change: a scenario, its file and the place in its run."""
 
     scenario: Scenario
     file: File
     cursor: Cursor
     row: int
     cell: Cell | None
-    points: tuple[Pointer, ...]  # of a lesson, and what of the score matrix it frames
+    points: tuple[Pointer, ...]  # a lesson's pointers, and its camera
     camera: Framing | None
     workload: Workload
     program: TileProgram
     steps: Steps
-    index: int  # of the steps that can be undone
+    index: int  # of the undo stack
 
 
 class WhatIfs(QObject):
@@ -51,13 +51,13 @@ class WhatIfs(QObject):
     Changes that follow each other within that time are compared with the run before the first.
 
     wanted: the scenario that has been asked for here and is awaited.
-    figures: what the run on show comes to; None until that is known.
-    before: what `restore` goes back to.
+    figures: the figures of the run on show; None until they are known.
+    before: the state to which `restore` goes back.
     compared: the question and its answer, while both are shown.
     """
 
-    changed = Signal()  # any of these
-    moved = Signal()  # how much of the time has passed in which runs are compared
+    changed = Signal()  # any of these attributes has changed
+    moved = Signal()  # the comparison's time has gone on: `left` or `faded`
 
     def __init__(self, session: Session, now: Callable[[], float]) -> None:
         super().__init__(session)
@@ -82,7 +82,7 @@ class WhatIfs(QObject):
 
     @property
     def scenario(self) -> Scenario | None:
-        """The scenario that the next change begins with: one that is awaited, or that on show."""
+        """The scenario that the next change begins with: the awaited one, else the one on show."""
         return self.wanted or self._session.scenario
 
     def ask(self, scenario: Scenario, what: str) -> None:
@@ -106,13 +106,13 @@ class WhatIfs(QObject):
         return before is not None or waits
 
     def note(self, before: Before) -> None:
-        """Take what is shown: a change of the scenario follows."""
+        """Keep the state on show: a change of the scenario follows."""
         if self.before is None or (self.compared is None and not self._awaited):
             self.before = before
         self._noted = True
 
     def _take(self, trace: Trace) -> None:
-        """Forget what was compared; and the way back if nobody has changed the run here."""
+        """Forget the comparison; and the way back if the run was not changed here."""
         self._awaited, self._noted = self._noted, False
         self.wanted = self.compared = self.figures = None
         self._clock.stop()
@@ -122,7 +122,7 @@ class WhatIfs(QObject):
         self.changed.emit()
 
     def _seek(self, view: View) -> None:
-        """Find what a run comes to once it is shown: by then its time is known."""
+        """Find the figures of a run once it is shown: by then its time is known."""
         program = view.snapshot.program
         if self._sought:
             return
@@ -162,14 +162,14 @@ class WhatIfs(QObject):
 
     @property
     def left(self) -> float:
-        """Share that is left of the time in which runs are compared, 1 to 0."""
+        """Share of the comparison's time that is left, 1 to 0."""
         if not self._clock.isActive():
             return 1.0
         return max(0.0, 1.0 - (self._now() - self._since) / SHOWN_SECONDS)
 
     @property
     def faded(self) -> float:
-        """How far what was before has faded, 0 to 1."""
+        """How far the figures from before have faded, 0 to 1."""
         if not self._clock.isActive():
             return 0.0
         late = self._now() - self._since - SHOWN_SECONDS
@@ -182,7 +182,7 @@ class WhatIfs(QObject):
             self.moved.emit()
 
     def end(self) -> None:
-        """Compare no longer; the way back stays."""
+        """End the comparison; the way back stays."""
         self._clock.stop()
         if self.compared is not None:
             self.compared = None
@@ -196,6 +196,6 @@ class WhatIfs(QObject):
         return self._worker.settled
 
     def stop(self) -> None:
-        """End it for good."""
+        """End all work for good."""
         self._clock.stop()
         self._worker.stop()

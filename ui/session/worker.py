@@ -1,4 +1,4 @@
-"""Engine work outside of the GUI thread: one thread, and of each kind of job only the latest."""
+"""Engine work outside of the GUI thread: one thread, and only the latest job of each kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Attended(Protocol):
         """Whether nothing runs or waits."""
 
     def stop(self) -> None:
-        """End it for good."""
+        """End the work for good."""
 
 
 class Worker(QObject):
@@ -72,7 +72,7 @@ class Worker(QObject):
         self._told += 1
 
     def stop(self) -> None:
-        """Drop all jobs; nobody waits for the one that runs, or is told what comes of it."""
+        """Drop all jobs; the result of the job that runs is not awaited or reported."""
         with self._changed:
             self._stopping = True
             self._jobs.clear()
@@ -93,7 +93,7 @@ class Worker(QObject):
                 self._working = True
                 self._started += 1
             self._do(kind, job)
-            del job  # frees what it holds: the next job may come much later
+            del job  # frees its memory: the next job may come much later
 
     def _do(self, kind: str, job: Callable[[], Any]) -> None:
         try:

@@ -1,1 +1,1 @@
-"""What limits the effect of errors: guards of Qt's calls, the log, reports, settings, memory."""
+"""Limits the effect of errors: guards of Qt's calls, the log, reports, settings, memory."""

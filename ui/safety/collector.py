@@ -21,8 +21,8 @@ class Collector(QObject):
         super().__init__(parent)
         self.setObjectName("collector")
         gc.disable()
-        # Modules and classes live as long as the program: they are half of what each collection
-        # would visit.
+        # Modules and classes live as long as the program: they are half of the objects that each
+        # collection would visit.
         gc.freeze()
         self._timer = QTimer(self, interval=_EVERY_MS)
         self._timer.timeout.connect(self.collect)

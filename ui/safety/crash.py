@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from simulator.program.playback import Cursor
     from simulator.run.trace import Trace
 
-MOST_TOLD = 20  # failures that one report describes; of further ones only the number is given
+MOST_TOLD = 20  # failures that one report describes; it only counts further ones
 QUIET_SECONDS = 5.0
-"""A failure that comes again within this time is not told again, because painting may repeat it."""
+"""A failure that repeats within this time is not told again, because painting may repeat it."""
 
 QUIT = 2  # result of the dialog; any other result means to go on
 
@@ -52,7 +52,7 @@ _Where = tuple[str, str, int]  # kind of a failure, and the file and line where 
 
 
 class Reported(Protocol):
-    """What a report says about the session."""
+    """The parts of a session that a report describes."""
 
     @property
     def trace(self) -> Trace | None:
@@ -64,7 +64,7 @@ class Reported(Protocol):
 
     @property
     def why(self) -> str:
-        """Why this engine computes and no other; empty if there is no reason."""
+        """Why this engine was chosen; empty if there is no reason."""
 
     @property
     def path(self) -> Path | None:
@@ -76,18 +76,18 @@ class Keeper(Protocol):
 
     @property
     def kept(self) -> bool:
-        """Whether a copy exists there, and contains all changes."""
+        """Whether a copy exists and contains all changes."""
 
     @property
     def pending(self) -> bool:
         """Whether there are changes that no copy holds yet."""
 
     def flush(self) -> None:
-        """Copy now what has changed."""
+        """Copy the changes now."""
 
 
 class CrashDesk(QObject):
-    """Receives what ends the window from outside, and every error that nothing else has caught.
+    """Receives signals, the loss of a screen, and every error that nothing else has caught.
 
     Errors come from slots of Qt, threads and finalizers; signals from a terminal or a system that
     shuts down. A screen may go while its window is open.
@@ -95,8 +95,8 @@ class CrashDesk(QObject):
     Further failures while the dialog is open are added to its report. A failure in this class is
     only written to the log: nothing is called that could cause it again.
 
-    window: the window under the dialog, which is closed when the user quits; None before there is
-        one.
+    window: the window under the dialog, which is closed when the user quits; None before the
+        window is made.
     autosave: keeps unsaved changes before the dialog asks.
     cut_short: whether the window was not closed by its user: the next start offers unsaved changes.
     quiet_seconds: a failure that comes again sooner is not told again.
@@ -124,7 +124,7 @@ class CrashDesk(QObject):
         self._interrupted.connect(self._end, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Receive all errors, and what ends a window from outside, from now on."""
+        """Receive all errors, signals and the loss of a screen from now on."""
         sys.excepthook = self.take
         threading.excepthook = self._take_of_thread
         sys.unraisablehook = self._take_unraisable
@@ -148,7 +148,7 @@ class CrashDesk(QObject):
         trace: TracebackType | None,
         place: str = "",
     ) -> None:
-        """Receive an error, in any thread; `place` says where, unless it is the window's."""
+        """Receive an error, in any thread; `place` says where, unless in the window."""
         try:
             if issubclass(kind, KeyboardInterrupt):
                 self._interrupted.emit()

@@ -1,4 +1,4 @@
-"""How errors in our code are handled: stopped at Qt's calls, or raised for who makes a file.
+"""How errors in our code are handled: stopped at Qt's calls, or raised for code that makes a file.
 
 These are the two ways. In other places, unknown errors are caught only if they are passed on
 unchanged (a worker's failure, a command's trial), or if another library may raise anything.
@@ -45,7 +45,7 @@ class _Failure:
 
 @dataclass(slots=True)
 class _Waiting:
-    """The errors for code that wants to know them."""
+    """Collects errors for code that waits for them."""
 
     border: list[_Failure] = field(default_factory=list)
     slots: list[Exception] = field(default_factory=list)
@@ -62,7 +62,7 @@ class _Waiting:
 
 _told: set[tuple[object, ...]] = set()
 """Hook, kind and lines of errors that have been told: a panel may be painted 60 times a second."""
-_waiting: list[_Waiting] = []  # the code that wants to know errors; the innermost is told
+_waiting: list[_Waiting] = []  # the code that waits for errors; the innermost is told
 
 
 class Border:
@@ -109,12 +109,12 @@ def _tell(what: object, error: BaseException) -> None:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Raise at the end what went wrong inside Qt, which otherwise is only reported.
+    """Raise at the end the errors inside Qt, which otherwise are only reported.
 
     The frames of the error are not kept, because they contain painters, which must not live longer
-    than what they paint on. The text of the traceback becomes a note.
+    than the device they paint on. The text of the traceback becomes a note.
 
-    Raises Exception: what a slot raised, or the work itself.
+    Raises Exception: the error of a slot, or of the work itself.
     """
     found = _Waiting()
     _waiting.append(found)
@@ -159,7 +159,7 @@ class Errand(threading.Thread, Generic[Result]):
             self._failed()
 
     def check(self) -> None:
-        """Raise what the work has raised, if anything."""
+        """Raise the error of the work, if there is one."""
         if self._error is not None:
             raise self._error
 

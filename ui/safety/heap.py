@@ -26,7 +26,7 @@ adapts the size of large arrays by itself."""
 
 
 def share_pools() -> bool:
-    """Let all threads share one pool for what is not large; return whether that was possible."""
+    """Let all threads share one pool for small objects; return whether this was possible."""
     library = _library()
     if not hasattr(library, "mallopt"):
         return False
@@ -36,11 +36,11 @@ def share_pools() -> bool:
 
 
 def give_back() -> bool:
-    """Return free memory to the system; return whether that was possible.
+    """Give free memory back to the system; return whether this was possible.
 
     It takes a few milliseconds, so it is done after a large run has been forgotten. First the
-    sources of all modules that use Qt are forgotten, some 25 MiB of lines: PySide reads each when
-    it is imported, to search for one word, and Python keeps what was read in this way.
+    sources of all modules that use Qt are forgotten, some 25 MiB of lines: PySide reads each source
+    when the module is imported, to search for one word, and Python keeps the lines.
     """
     linecache.clearcache()
     library = _library()

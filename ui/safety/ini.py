@@ -1,6 +1,6 @@
 """A file of settings as Qt writes it, read as text alone.
 
-`QSettings` makes objects of what the file says: with PySide it unpickles them, which runs any code.
+`QSettings` makes objects from the file: with PySide it unpickles them, which runs any code.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Sections = dict[str, dict[str, str]]
 
 
 class IniFile:
-    """Values by their keys; what is put is written at once, and other windows' changes are seen.
+    """Values by their keys; a new value is written at once, and other windows' changes are seen.
 
-    path: the file. Whatever is there, nothing is raised: what cannot be read is absent, and what
+    path: the file. No error is raised: a value that cannot be read is absent, and a value that
         cannot be written is known to this object alone.
     """
 
@@ -124,7 +124,7 @@ def _read_value(raw: str) -> Value | None:
         return stored[1].encode("latin-1", errors="replace")
     if text.startswith("@@"):
         return text[1:]
-    return None if text.startswith("@") else text  # an object, of which nothing is made
+    return None if text.startswith("@") else text  # an object, which is never made
 
 
 def _written_value(value: Value) -> str:
@@ -138,7 +138,7 @@ def _written_value(value: Value) -> str:
 
 
 def _written_text(text: str, last: str = "\U0010ffff") -> str:
-    """Return a text with codes for what is no letter up to `last`, in quotes if it needs them."""
+    """Return a text with codes for letters after `last` or before space, quoted if necessary."""
     out, coded = "", False
     for letter in text:
         # A digit after a code would belong to it.

@@ -1,4 +1,4 @@
-"""The log: what Tilescope did and what went wrong, in a small file beside the settings."""
+"""The log: Tilescope's actions and failures, in a small file beside the settings."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def log_path() -> Path:
 def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path | None:
     """Keep a log from now on; a crash of the interpreter is also written to it.
 
-    wanted: file for a log of all that is done; empty: `log_path`, which is told on stderr. Without
-        it, only warnings and failures go to `log_path`.
-    most_bytes: most bytes of the file; then a new file begins and the old one is kept.
+    wanted: file for a log of all actions; empty: `log_path`, which is told on stderr. None: only
+        warnings and failures go to `log_path`.
+    most_bytes: most bytes of the file; then a new file begins and the old file is kept.
     Returns: the file; None if nobody asked for one and none can be written.
     """
     stop_log()
@@ -96,7 +96,7 @@ def take_qt_message(kind: QtMsgType, context: object, message: str) -> None:
 
 
 class QtStart:
-    """Receives Qt's messages while it starts: the one that ends the process is shown, too."""
+    """Receives Qt's messages while Qt starts: the message that ends the process is shown, too."""
 
     def __init__(self) -> None:
         self._said: list[str] = []
@@ -113,7 +113,7 @@ class QtStart:
 
 
 def log_start(version: str) -> None:
-    """Write what starts, and on which system."""
+    """Write the versions of Tilescope, of Python and of the system."""
     LOG.info(
         "Tilescope %s (%s), Python %s, %s",
         version, KIND, platform.python_version(), platform.platform(),

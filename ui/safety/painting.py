@@ -16,7 +16,7 @@ from ui.look.draw import CENTRE, draw_text, text_width
 from ui.safety.faults import Border
 
 WORDS = ("This panel could not be drawn.", "Not drawn.")
-"""What a widget shows instead; the first text that fits, or nothing."""
+"""Texts of a widget that was not drawn; the first that fits is shown, or none."""
 
 
 @contextmanager
@@ -24,14 +24,14 @@ def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
     """Paint on a widget, inside its `paintEvent`; no error leaves it.
 
     covers: whether a failed picture is covered with the background of a panel and `WORDS`. Not for
-        a widget that is over or under something that is still right.
+        a widget that lies over or under a picture that is still right.
     """
     with Border(widget) as border:
         painter = QPainter(widget)
         try:
             yield painter
         finally:
-            painter.end()  # a traceback would keep it, and Qt paints the next widget
+            painter.end()  # a traceback would keep the painter, and Qt paints the next widget
     if border.failed and covers:
         with suppress(Exception), QPainter(widget) as ground:
             cover(ground, widget)

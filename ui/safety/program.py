@@ -1,4 +1,4 @@
-"""Which kind of copy of the program this is, and how it is started again."""
+"""The kind of this copy of the program, and the command that starts it again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ PACKAGE = __name__.removesuffix(".safety.program")
 BINARY = bool(getattr(sys, "frozen", False))
 CHECKOUT = PACKAGE == "ui" and not BINARY
 KIND = "binary" if BINARY else "checkout" if CHECKOUT else "wheel"
-TYPED = ("python", "-m", PACKAGE) if CHECKOUT else ("tilescope",)  # what is typed to start it
+TYPED = ("python", "-m", PACKAGE) if CHECKOUT else ("tilescope",)  # the command that starts it
 
 
 def started_again() -> tuple[list[str], Path | None]:
-    """Return the words that start it in a second process, and the folder where they do."""
+    """Return the command that starts Tilescope in a second process, and its working folder."""
     if BINARY:
         return [sys.executable], None
     return [sys.executable, "-m", PACKAGE], Path(__file__).resolve().parents[__name__.count(".")]

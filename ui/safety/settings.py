@@ -1,4 +1,4 @@
-"""What the window remembers from start to start. Settings never stop it from starting."""
+"""The settings, which the window keeps from start to start. They never stop it from starting."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.ini import IniFile, Value
 
 MAX_RECENT, MAX_SEARCHED = 8, 6
-LINK = "tilescope:"  # what a link begins with among the recent files
+LINK = "tilescope:"  # the prefix of links among the recent files
 _DOCKS_VERSION = 4
-"""A number to increase when docks change so that an old state would hide them, or mix groups."""
+"""Increase this number when an old state of docks would hide new docks, or mix groups."""
 
 
 def settings_path() -> Path:
@@ -96,7 +96,7 @@ class Settings:
 
     @property
     def _motion_chosen(self) -> bool | None:
-        # What was written as "true" was no choice: until 0.2 every window wrote it.
+        # The value "true" was no choice: until 0.2 every window wrote it.
         name = self._text("motion").lower()
         return {"on": True, "off": False, "false": False}.get(name)
 
@@ -125,7 +125,7 @@ class Settings:
 
     @property
     def recent_names(self) -> list[str]:
-        """The same as texts, and links among them."""
+        """Scenario files and links opened lately, as texts, the latest first."""
         return self._names("recent")[:MAX_RECENT]
 
     def add_recent(self, opened: Path | str) -> None:
@@ -136,11 +136,11 @@ class Settings:
 
     @property
     def searched(self) -> list[str]:
-        """What was taken last from the search, the latest first."""
+        """Names of entries taken from the search, the latest first."""
         return self._names("searched")[:MAX_SEARCHED]
 
     def add_searched(self, name: str) -> None:
-        """Put something at the top of what was taken from the search."""
+        """Put an entry's name at the top of those taken from the search."""
         names = dict.fromkeys((name, *self.searched))
         self._store.put("searched", list(names)[:MAX_SEARCHED])
 

@@ -1,4 +1,4 @@
-"""What ends the program from outside.
+"""Events that end the program from outside.
 
 These are signals (Ctrl+C, a closed terminal, a system that shuts down) and an X server that dies.
 """
@@ -28,7 +28,7 @@ def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int
     if threading.current_thread() is not threading.main_thread():
         return {}
     numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
-    unheard = signal.SIG_IGN, None  # None: handled by what is not Python
+    unheard = signal.SIG_IGN, None  # None: the handler is not Python's
     heard = [number for number in numbers if signal.getsignal(number) not in unheard]
     return {number: signal.signal(number, handler) for number in heard}
 
@@ -40,25 +40,25 @@ def put_back(handlers: dict[int, Any]) -> None:
 
 
 def take_lost_screen(act: Callable[[], NoReturn]) -> Callable[[], None]:
-    """Let a function run, and not Xlib's own, which ends the process, when the X server dies.
+    """Let `act` run when the X server dies, and not Xlib's own function, which ends the process.
 
     Qt's event loop sees most deaths itself. Xlib sees them first where a call is under way.
 
-    Returns: puts back the function from before.
+    Returns: a function that puts the handler from before back.
     """
     set_handler = ctypes.CDLL("libX11.so.6").XSetIOErrorHandler
     set_handler.argtypes, set_handler.restype = (ctypes.c_void_p,), ctypes.c_void_p
     handler = _LOST(lambda display: act())
     before = set_handler(ctypes.cast(handler, ctypes.c_void_p))
 
-    def undo(handler: object = handler) -> None:  # keeps it alive
+    def undo(handler: object = handler) -> None:  # keeps the handler alive
         set_handler(before)
 
     return undo
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise `KeyboardInterrupt`, but not during an import: Qt would drop it and half a module."""
+    """Raise `KeyboardInterrupt`, but not during an import: Qt would drop it with half a module."""
     _seen.append(number)
     while frame is not None:
         if frame.f_code.co_filename == _IMPORT:
@@ -71,5 +71,5 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def interrupted() -> bool:
-    """Return whether `interrupt` has been called: an error since then may come of it."""
+    """Return whether `interrupt` has been called: it may have caused a later error."""
     return bool(_seen)

@@ -12,7 +12,7 @@ from simulator.base.errors import reason, safe_text
 from ui.safety.system_libraries import why_not_imported
 
 _ALIKE = {"µ": "u", "–": "-", "−": "-", "×": "x"}
-"""What stands for letters in units and tables."""
+"""Replacements for letters in units and tables."""
 
 
 def fit_encoding() -> None:
@@ -47,13 +47,13 @@ def send_off() -> bool:
 
 
 def tell_unwritten(error: OSError) -> None:
-    """Say in one line what could not be read or written."""
+    """Say in one line which file could not be read or written."""
     what = safe_text(str(error.filename or "standard output"))
     print(f"{what}: expected a file that can be used ({reason(error)})", file=sys.stderr)
 
 
 def lack(error: Exception) -> str:
-    """Return in words what the system lacks if an error comes of that, else an empty text."""
+    """Return in words the lack in the system that caused an error, else an empty text."""
     unmapped = isinstance(error, ImportError) and "map segment" in str(error)
     if isinstance(error, MemoryError) or unmapped:
         return "not enough memory: expected a smaller problem"

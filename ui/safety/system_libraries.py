@@ -18,7 +18,7 @@ DRAWING = "offscreen"  # the platform that draws into pictures; it is always nee
 PLATFORMS = {"DISPLAY": "xcb", "WAYLAND_DISPLAY": "wayland"}
 """The variable that names a display, and Qt's platform for it."""
 _USELESS = "(?:file too short|invalid ELF header)"
-"""What the linker says of a file that is no library."""
+"""The linker's words for a file that is no library."""
 _LIBRARIES = ("Gui", "Widgets", "Svg", "OpenGLWidgets")  # parts of Qt that Tilescope uses
 
 _PACKAGES = {
@@ -47,7 +47,7 @@ def named_platforms(environment: Mapping[str, str]) -> tuple[str, ...]:
 def missing_libraries(platforms: Iterable[str]) -> list[str]:
     """Return the names of the libraries that are missing.
 
-    platforms: platforms of Qt, such as "xcb", in addition to what it needs for drawing.
+    platforms: platforms of Qt, such as "xcb", in addition to `DRAWING`.
     Returns: such as "libxcb-cursor.so.0"; none if there is no linker to ask.
     """
     found = importlib.util.find_spec("PySide6")
@@ -64,13 +64,13 @@ def missing_libraries(platforms: Iterable[str]) -> list[str]:
 
 
 def why_not_imported(error: ImportError) -> str:
-    """Return in words which libraries an import of Qt lacked; empty if that was not the reason."""
+    """Return in words which libraries an import of Qt lacked; empty if it failed otherwise."""
     found = re.match(rf"(?:.*/)?(lib[^/:]+\.so[.\d]*): (?:.*No such file|{_USELESS})", str(error))
     return advice(sorted({found[1], *missing_libraries(())})) if found else ""
 
 
 def advice(libraries: Iterable[str]) -> str:
-    """Return in words what is missing, and what to type; empty if nothing is."""
+    """Return in words the missing libraries, and the command to type; empty if there are none."""
     names = list(libraries)
     if not names:
         return ""

@@ -1,4 +1,4 @@
-"""Whether the system's user has asked programs to move less. Qt tells it only from 6.12 on."""
+"""Whether the system's user has asked programs to move less. Qt tells this only from 6.12 on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threading import Timer
 from typing import Any
 
 _PATIENCE_S = 0.1
-"""How long a bus may take to let us in, and once more how long it may take to answer."""
+"""Seconds that a bus may take to let us in, and once more to answer."""
 _MAC_S = 1.0  # how long macOS may take to start the program that reads its settings
 _PORTAL = {
     "object_path": "/org/freedesktop/portal/desktop",
@@ -23,7 +23,7 @@ _KEYS: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("org.freedesktop.appearance", "reduced-motion", lambda value: value == 1),
     ("org.gnome.desktop.interface", "enable-animations", lambda value: value is False),
 )
-"""What the portal is asked for, and what the answers mean; the first that it knows counts."""
+"""Keys for the portal, and which answers mean less motion; the first known key counts."""
 _ANIMATIONS = 0x1042  # Windows' SPI_GETCLIENTAREAANIMATION
 
 
@@ -45,7 +45,7 @@ def _ask_portal() -> bool | None:
     from jeepney.io.blocking import DBusConnection, get_bus, prep_socket
 
     portal = DBusAddress(**_PORTAL)
-    # Greeting a bus has no time limit in jeepney, so what waits too long loses its socket.
+    # Greeting a bus has no time limit in jeepney, so a call that waits too long loses its socket.
     line = prep_socket(get_bus("SESSION"), timeout=_PATIENCE_S)
     limit = Timer(_PATIENCE_S, _hang_up, (line,))
     limit.daemon = True
@@ -53,7 +53,7 @@ def _ask_portal() -> bool | None:
     try:
         bus = DBusConnection(line)
         for space, key, means in _KEYS:
-            for method in ("ReadOne", "Read"):  # the second is what older portals have
+            for method in ("ReadOne", "Read"):  # older portals have only the second
                 call = new_method_call(portal, method, "ss", (space, key))
                 reply = bus.send_and_get_reply(call)
                 if reply.header.message_type is MessageType.method_return:
@@ -70,7 +70,7 @@ def _hang_up(line: socket.socket) -> None:
 
 
 def _bare(value: Any) -> object:
-    """Return what is inside of a variant, which jeepney gives as a pair of signature and value."""
+    """Return the value inside a variant, which jeepney gives as a pair of signature and value."""
     while isinstance(value, tuple):
         value = value[1]
     return value
@@ -97,5 +97,5 @@ def _ask_mac() -> bool | None:
 
 
 def mac_answer(status: int, printed: str) -> bool | None:
-    """Return what `defaults` has told."""
+    """Return the answer that `defaults` has printed; None if there is none."""
     return {"1": True, "0": False}.get(printed.strip()) if status == 0 else None

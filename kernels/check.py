@@ -35,7 +35,7 @@ class Check(Protocol):
     """Does a check by its name, as `outcome_apart` does."""
 
     def __call__(self, name: str, /, *, quick: bool, seconds: float) -> Outcome:
-        """Return what became of it."""
+        """Return the outcome of the check."""
 
 
 SAME = ("GPU", "kernel sources")
@@ -47,9 +47,9 @@ def main(
     status: Callable[[], GpuStatus] = gpu_status,
     check: Check = outcome_apart,
 ) -> int:
-    """Do what the command line says; return the exit status.
+    """Run the checks that the command line asks for; return the exit status.
 
-    arguments: the command line; none: that of the process.
+    arguments: the command line; none: the arguments of the process.
     """
     parser = argparse.ArgumentParser(
         prog=f"{__package__}.check", description=(__doc__ or "").strip()
@@ -89,7 +89,7 @@ def main(
 
 
 def in_time(seconds: float, check: Check = outcome_apart) -> Runner:
-    """Return the function that does a check, by default in its own process, while there is time."""
+    """Return a function that does a check while there is time, by default in its own process."""
     until = time.monotonic() + seconds
 
     def run(name: str, quick: bool) -> Outcome:
@@ -102,7 +102,7 @@ def in_time(seconds: float, check: Check = outcome_apart) -> Runner:
 
 
 def reported(folder: Path, *, quick: bool) -> tuple[Outcome, ...]:
-    """Return what a report in a folder says of checks as they are done now; nothing without it."""
+    """Return the outcomes in a folder's report; none if it is missing or its `quick` differs."""
     try:
         said = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     except OSError:
@@ -129,7 +129,7 @@ def check_all(
     Returns: exit status.
     """
     device = run("device", quick)
-    if device.status == "not run":  # which says nothing about the GPU
+    if device.status == "not run":  # says nothing about the GPU
         print(f"Nothing was checked, the GPU least of all: {device.summary}", file=sys.stderr)
         return FAILED
     if device.status != "passed":
@@ -161,7 +161,7 @@ def _in_order(found: dict[str, Outcome]) -> list[Outcome]:
 
 
 def _both(earlier: Sequence[Outcome], device: Outcome) -> Outcome:
-    """Return the device's outcome; facts such as the driver that have changed are told twice."""
+    """Return the device's outcome; a changed fact, such as the driver, has both values."""
     facts = report.facts_of([device])
     for key, before in report.facts_of(earlier).items():
         said = before.split("; ")

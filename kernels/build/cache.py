@@ -1,4 +1,4 @@
-"""A folder of the user's that keeps what was compiled, so that each kernel is compiled once."""
+"""A folder of the user that keeps compiled kernels, so that each is compiled once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 
 KEPT = 2**30
-"""Bytes that are kept in the cache; the files that nobody has used for the longest go first."""
+"""Most bytes of the cache; the least recently used files go first."""
 _ROOM = 2**20  # bytes that a cache must have room for: a kernel takes about a tenth of them
 
 
 @cache
 def cache_folder() -> Path:
-    """Return the user's cache folder, or one for this process if that cannot be used."""
-    home = Path(os.path.expanduser("~"))  # which raises nothing, even of a user without one
+    """Return the user's cache folder, or a folder for this process if that cannot be used."""
+    home = Path(os.path.expanduser("~"))  # raises nothing, even if a user has no home
     base = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
     stated = os.environ.get("XDG_CACHE_HOME", "")
     folder = (Path(stated) if os.path.isabs(stated) else base) / "tilescope" / "kernels"
@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 
 
 def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: int = KEPT) -> Path:
-    """Return a file of the cache; `make` writes it under another path, so that it is whole."""
+    """Return a file of the cache; `make` writes to another path, so the file is always complete."""
     folder = cache_folder()
     path = folder / name
     if again or not path.exists():

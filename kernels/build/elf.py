@@ -7,11 +7,11 @@ import struct
 _NO_BITS = 8  # the kind of a section that takes no space in its file
 _CODE = ".text."
 _SIZED, _REGISTERS = 4, 0x2F
-"""In `.nv.info`: an entry that says its size, and what it is about, the registers of a kernel."""
+"""In `.nv.info`: the form of an entry that states its size, and the attribute for registers."""
 
 
 def architecture(cubin: bytes) -> int:
-    """Return what a cubin was compiled for, 90 for sm_90; 0 if it is not a cubin."""
+    """Return the architecture of a cubin, 90 for sm_90; 0 if the bytes are not a cubin."""
     if len(cubin) < 64 or not cubin.startswith(b"\x7fELF"):
         return 0
     (flags,) = struct.unpack_from("<I", cubin, 48)
@@ -54,7 +54,7 @@ def code_bytes(cubin: bytes) -> dict[str, int]:
 
 
 def _sections(cubin: bytes) -> dict[str, tuple[int, int, int]]:
-    """Return of each section by name where it begins, its bytes, and the section it refers to."""
+    """Return the start, the bytes and the linked section of each section, by name."""
     headers = _headers(cubin)
     (named,) = struct.unpack_from("<H", cubin, 62)
     names = headers[named][1]

@@ -1,8 +1,8 @@
 """CUDA C to machine code through NVRTC, which needs no GPU, no driver and no headers.
 
 `cupy.RawModule` needs a device before it compiles; NVRTC itself does not, so CuPy's binding of
-NVRTC is called here. It returns the code and what each kernel takes of a multiprocessor, for which
-`Limit` comments in the sources give bounds.
+NVRTC is called here. This module returns the code and what each kernel takes of a multiprocessor,
+which comments in the sources limit (`Limit`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kernels.errors import KernelError
 Build = Literal["fast", "trace", "in_turn"]
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
-"""What kernels are compiled for: Turing to Blackwell."""
+"""The architectures that kernels are compiled for: Turing to Blackwell."""
 OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execution-space")
 """The options of CuPy, except that a product is joined to a sum only if the source says so: the
 trace build must compute what the fast build does, to the last bit."""
 
-USUAL_NVRTC = 13  # the major version of the compiler that limits are for where a line names none
+USUAL_NVRTC = 13  # the major version of NVRTC for limits that name none
 
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 _OLDER = (
@@ -52,7 +52,7 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a kernel takes, as the assembler says, and its machine code."""
+    """The resources that a kernel takes, as the assembler says, and its machine code."""
 
     registers: int  # of each thread
     # stack, spill_stores, spill_loads: bytes of each thread in local memory, and the bytes that
@@ -61,7 +61,7 @@ class Usage:
     spill_stores: int
     spill_loads: int
     shared: int  # static shared memory of a block, in bytes; what a launch adds is not known here
-    code: int = 0  # bytes of machine code; 0 of a log alone
+    code: int = 0  # bytes of machine code; 0 if only a log is known
 
     @property
     def spilled(self) -> int:
@@ -71,12 +71,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Most that a build may take on any architecture, in the tilings of the compile gate."""
+    """The most that a build may take on any architecture, in the tilings of the compile gate."""
 
     registers: int  # registers, stack, spilled: as in `Usage`
     stack: int
     spilled: int
-    code: int | None = None  # likewise; None: as many as it takes
+    code: int | None = None  # bytes, as in `Usage`; None: any number
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Compiled:
 
     code: bytes  # a cubin, which the driver loads as it is
     usage: dict[str, Usage]  # kernel name to `Usage`
-    seconds: float  # time that it took
-    # what the cubin was assembled from, if it was asked for: the PTX of the same number
+    seconds: float  # time of the compilation
+    # the PTX of the same number, from which the cubin was assembled, if it was asked for
     ptx: str = ""
 
 
@@ -117,7 +117,7 @@ def newest_target(capability: int) -> str:
     """Return the target to compile for: the GPU itself, or PTX if NVRTC does not know it yet.
 
     capability: of the GPU, 90 for sm_90.
-    Raises KernelError: there is no NVRTC, or the GPU is older than all that it compiles for.
+    Raises KernelError: there is no NVRTC, or the GPU is older than all targets of NVRTC.
     """
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
@@ -140,12 +140,12 @@ def compile_cubin(
     """Compile a source for one architecture.
 
     text: CUDA C without includes, because no folder of headers is given.
-    name: what messages call it, such as ``flash2.cu``.
+    name: its name in messages, such as ``flash2.cu``.
     arch: such as ``sm_90a``.
     options: definitions, in addition to `OPTIONS`.
     with_ptx: return the PTX as well, which then needs no compilation of its own.
-    Raises KernelError: there is no NVRTC, or it refuses the source: its own words are in the
-        message.
+    Raises KernelError: there is no NVRTC, or NVRTC refuses the source; the message has NVRTC's own
+        words.
     """
     started = time.perf_counter()
     asked = (f"-arch={arch}", "--ptxas-options=-v", *options)
@@ -171,7 +171,7 @@ def _need_nvrtc() -> None:
 def _compile(
     text: str, name: str, options: Sequence[str], *, cubin: bool = False, ptx: bool = False
 ) -> tuple[bytes, str, str]:
-    """Return what is asked for of cubin and PTX, and NVRTC's log."""
+    """Return cubin and PTX, empty if not asked for, and NVRTC's log."""
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
 
@@ -218,12 +218,13 @@ def kernel_names(text: str) -> tuple[str, ...]:
 def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tuple[str, str], Limit]:
     """Return the limits that a source states, by kernel and build.
 
-    They are beside each kernel, one line for each build::
+    Limits stand beside each kernel, one line for each build::
 
         // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 
-    It may go on with ``, 40 KiB of code``. A line for ``fast VALUE_DIM>128`` takes the place of one
-    before it where values are longer, one for ``fast NVRTC 12`` where that compiler needs more.
+    A line may end with ``, 40 KiB of code``. A line for ``fast VALUE_DIM>128`` replaces an earlier
+    line where values are longer; a line for ``fast NVRTC 12`` does so where that compiler needs
+    more.
     """
     return {
         (kernel, build): Limit(int(registers), int(stack), int(spilled), _bytes(code))

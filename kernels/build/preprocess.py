@@ -1,4 +1,4 @@
-"""What a build makes of a kernel's text before it is compiled: conditions, and macros."""
+"""A kernel's text before it is compiled: a build's conditions are decided, macros expanded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOKEN = re.compile(
 _DEFINITION = re.compile(r"\s*#define (\w+)(?:\(([^)]*)\))?[ ]?(.*)", re.DOTALL)
 _GUARD = re.compile(r"\s*#(ifdef|ifndef|if|elif|else|endif)\b[ ]*(.*)")
 _TERM = re.compile(r"(!?)(?:defined\((\w+)\)|(\w+)(?: *(==|!=|>=|<=|>|<) *(\d+))?)")
-_ON_A_GPU = "__CUDA_ARCH__"  # macros that tell a compiler, not a build: their conditions stay
+_ON_A_GPU = "__CUDA_ARCH__"  # a macro of the compiler, not of the build: its conditions stay
 OPENING, CLOSING = ("(", "{", "["), (")", "}", "]")
 
 
@@ -23,19 +23,19 @@ OPENING, CLOSING = ("(", "{", "["), (")", "}", "]")
 class Token:
     """A piece of a kernel's text."""
 
-    kind: str  # comment, directive, line (the end of one), space, word or other
+    kind: str  # comment, directive, line (the end of a line), space, word or other
     text: str
-    line: int  # which one it is in, from 0; of what a macro means, that of the macro's name
-    macro: str = ""  # the macro whose meaning it is of
+    line: int  # number of its line, from 0; a token out of a macro has the line of the macro's name
+    macro: str = ""  # the macro that was expanded to it
 
     @property
     def is_code(self) -> bool:
-        """Whether a compiler sees it."""
+        """Whether a compiler sees the token."""
         return self.kind in ("word", "other")
 
 
 def tokens_of(text: str, line: int = -1, macro: str = "") -> Iterator[Token]:
-    """Yield the pieces of a text; what a macro means is in one line."""
+    """Yield the tokens of a text; all tokens out of a `macro` have the same line."""
     for found in _TOKEN.finditer(text):
         yield Token(found.lastgroup or "", found[0], line, macro)
         if not macro:
@@ -43,10 +43,9 @@ def tokens_of(text: str, line: int = -1, macro: str = "") -> Iterator[Token]:
 
 
 class Preprocessor:
-    """Decides a build's conditions, and expands the macros that mean something else in others.
+    """Decides a build's conditions, and expands the macros that differ between builds.
 
-    Other macros, such as ``ROWS``, are left as they are; so are conditions that ask which compiler
-    it is.
+    Other macros, such as ``ROWS``, stay as they are; so do conditions that depend on the compiler.
 
     options: definitions of the build, ``-DBR=64``.
     """
@@ -63,13 +62,13 @@ class Preprocessor:
         self.unused: set[str] = set()  # words of arguments that no macro has used
 
     def tokens(self) -> list[Token]:
-        """Return what is left of the text."""
+        """Return the tokens that are left of the text."""
         return self._expand(self._decide(list(tokens_of(self._text))))
 
     def _decide(self, tokens: list[Token]) -> Iterator[Token]:
         """Yield the tokens of the branches that are taken."""
         stay = _asking_for_the_compiler(tokens)
-        was_taken: list[bool] = []  # of each condition around: a branch so far
+        was_taken: list[bool] = []  # for each enclosing condition: whether a branch has been taken
         skips: list[bool] = []
         for number, token in enumerate(tokens):
             guard = _GUARD.match(token.text) if token.kind == "directive" else None
@@ -118,7 +117,7 @@ class Preprocessor:
         }.get(found[4], (has != 0) != bool(found[1]))  # fmt: skip
 
     def _expand(self, tokens: Iterable[Token]) -> list[Token]:
-        """Return the tokens with the meaning of macros in their places."""
+        """Return the tokens with macros replaced by their meaning."""
         out: list[Token] = []
         todo = list(tokens)[::-1]
         while todo:
@@ -157,7 +156,7 @@ def _arguments(todo: list[Token]) -> list[list[Token]]:
 
 
 def _asking_for_the_compiler(tokens: Sequence[Token]) -> set[int]:
-    """Return the places of the directives of conditions that ask which compiler it is."""
+    """Return the places of the directives of conditions that depend on the compiler."""
     found: set[int] = set()
     around: list[list[int]] = []
     for number, token in enumerate(tokens):

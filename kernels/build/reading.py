@@ -1,4 +1,4 @@
-"""The kernels as people read them: what the fast build compiles, and nothing that records."""
+"""The kernels as people read them: the text of the fast build, without code that records."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kernels.build.sources import (
 )
 
 _RECORDS = re.compile(r"visit ?[.=]|(?:const )?(?:Visit|Trace) \w|\w+\.count\(visit\b")
-"""How a statement begins that only records."""
+"""The beginning of a statement that only records."""
 _RECORDED = re.compile(
     r"visit|trace|counter|trace\.visit\(.*\)|(?:READ|WRITE)_\w+|const (?:Visit|Trace) ?& ?\w+"
     r"|Counter counter(?: = \w+)?"
 )
-"""Arguments and parameters that are there for what is recorded."""
+"""Arguments and parameters that only the recording needs."""
 _TYPES = re.compile(r"struct (?:Visit|Trace|\w*Detail)\b|.*\bVisit \w+\(\)")
-"""How a type of what is recorded begins, and a function that returns one."""
+"""The beginning of a type for records, and of a function that returns such a type."""
 _TRACED = re.compile(r"// ptxas \w+ trace\b")
 _COUNTER = re.compile(r"(const )?(?:int|Index) \w+ =")
 _WIDE, _COMMENTED = 92, 44
-"""Letters of a line of parameters, at most, and of one that others' comments are aligned with."""
+"""Most letters of a line of parameters, and of a line that comments are aligned with."""
 
 
 def readable(name: str, options: Iterable[str]) -> tuple[SourceLine, ...]:
-    """Return those lines of `stripped` that people read: of headers only such as do some ops."""
+    """Return the lines of `stripped` that people read, with the headers that do some ops only."""
     asked = _asked(name)
     decisive = (o for o in options if o.removeprefix("-D").partition("=")[0] in asked)
     return stripped(name, tuple(decisive), headers=False)
@@ -50,14 +50,14 @@ def _asked(name: str) -> frozenset[str]:
 def stripped(
     name: str, options: tuple[str, ...], *, headers: bool = True
 ) -> tuple[SourceLine, ...]:
-    """Return the text of a kernel without what records, for one build.
+    """Return the text of a kernel for one build, without the code that records.
 
-    Conditions of the build are decided. Macros that mean something else in other builds stand as
-    what they mean, and so do parameters. With its headers the text compiles to the same arithmetic.
+    Conditions of the build are decided. Macros that differ between builds are expanded, and so are
+    parameters. With its headers the text compiles to the same arithmetic.
 
     name: the algorithm, or the name of the file without its ending.
     options: definitions of the build; none is ``-DTRACE``.
-    headers: whether all headers are in it, or only those that do some ops, which people read.
+    headers: whether the text has all headers, or only headers that do some ops, as people read it.
     """
     source = whole_lines(name)
     build = Preprocessor([line.text for line in source], options)
@@ -69,7 +69,7 @@ def stripped(
 
 
 def _with_includes(name: str, lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
-    """Add the lines in whose place headers are compiled that people do not read."""
+    """Add the ``#include`` lines of headers that people do not read."""
     todo = [line for line in source_lines(name) if INCLUDE.match(line.text)]
     for line in lines:
         while todo and (line.number or 0) > (todo[0].number or 0):
@@ -78,7 +78,7 @@ def _with_includes(name: str, lines: Iterator[SourceLine]) -> Iterator[SourceLin
 
 
 def _tidy(lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
-    """Leave out empty lines where something before them has gone."""
+    """Leave out empty lines that follow an empty line or an opening brace."""
     before = ""
     for line in lines:
         if line.text or (before and not before.endswith("{")):
@@ -87,7 +87,7 @@ def _tidy(lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
 
 
 class _Stripped:
-    """The tokens that a build makes of a kernel's whole text, of which some go."""
+    """The tokens of a kernel's whole text in one build; code that records is removed."""
 
     def __init__(
         self, source: Sequence[SourceLine], tokens: list[Token], build: Preprocessor
@@ -99,7 +99,7 @@ class _Stripped:
             self._in_line.setdefault(token.line, []).append(n)
 
     def lines(self) -> Iterator[SourceLine]:
-        """Yield what is left, line by line."""
+        """Yield the lines that are left."""
         for n, token in enumerate(self._tokens):
             if token.kind == "comment" and _TRACED.match(token.text):
                 self._remove(n, n)
@@ -115,7 +115,7 @@ class _Stripped:
         for n, line in enumerate(self._source):
             tokens = [self._tokens[place] for place in self._in_line.get(n, ())]
             text = "".join(t.text for t in tokens if t.kind != "line").rstrip()
-            text = re.sub(r"(?<=\w) ,", ",", text)  # of a macro that begins with it, or is empty
+            text = re.sub(r"(?<=\w) ,", ",", text)  # a macro begins with it, or is empty
             code = any(t.is_code or (t.kind == "directive" and t.text) for t in tokens)
             for lines in lists.values():
                 if n in lines:
@@ -128,7 +128,7 @@ class _Stripped:
     # --- finding one's way ------------------------------------------------------------------
 
     def _text(self, at: int) -> str:
-        """Return a token of code, or a directive; "" for others and past the ends."""
+        """Return the text of a token of code or a directive; "" for others and past the ends."""
         token = self._tokens[at] if 0 <= at < len(self._tokens) else None
         return token.text if token and (token.is_code or token.kind == "directive") else ""
 
@@ -140,7 +140,7 @@ class _Stripped:
         return at
 
     def _match(self, at: int, step: int = 1) -> int:
-        """Return the place of the bracket that closes or opens another one."""
+        """Return the place of the bracket that matches another one."""
         depth = 0
         while 0 <= at < len(self._tokens):
             depth += (self._text(at) in OPENING) - (self._text(at) in CLOSING)
@@ -150,7 +150,7 @@ class _Stripped:
         return at
 
     def _words(self, first: int, last: int) -> str:
-        """Return the code between two places in one line."""
+        """Return the code from one place to another, as one line."""
         parts = (t.text if t.is_code else " " for t in self._tokens[first : last + 1])
         return re.sub(r"\s+", " ", "".join(parts)).strip()
 
@@ -189,7 +189,7 @@ class _Stripped:
                 token.kind, token.text = "space", ""
 
     def _drop_types(self) -> None:
-        """Take away the types of what is recorded, and functions that return one."""
+        """Take away the types for records, and functions that return such a type."""
         at = start = self._next(-1)
         while at < len(self._tokens):
             ends = self._text(at) == ";" or self._is_directive(at)
@@ -204,7 +204,7 @@ class _Stripped:
             start = at if ends else start
 
     def _drop(self, first: int, last: int) -> None:
-        """Take a statement away, with heads that are left without one and the comment above."""
+        """Take away a statement, heads that are then left without a body, and the comment above."""
         before, after = self._next(first, -1), self._next(last)
         if self._text(before) == "{" and self._text(after) == "}":
             head = self._next(before, -1)
@@ -224,7 +224,7 @@ class _Stripped:
         self._remove(first, last)
 
     def _drop_pieces(self) -> None:
-        """Take arguments and parameters away."""
+        """Take away the arguments and parameters that only the recording needs."""
         for at in range(len(self._tokens)):
             if self._text(at) != "(":
                 continue
@@ -233,14 +233,14 @@ class _Stripped:
                 if not _RECORDED.fullmatch(self._words(first, last)):
                     kept = True
                     continue
-                if kept:  # with the comma before it, else with the one after it
+                if kept:  # with the comma before it, else with the comma after it
                     self._remove(self._next(first, -1), last)
                 else:
                     after = self._next(last)
                     self._remove(first, last if self._text(after) == ")" else after)
 
     def _pieces(self, at: int) -> Iterator[tuple[int, int]]:
-        """Yield the places of what stands between the commas in a bracket."""
+        """Yield the first and last place of each piece between the commas in a bracket."""
         first = here = self._next(at)
         end = self._match(at)
         while here < end:
@@ -252,7 +252,7 @@ class _Stripped:
             here = after
 
     def _drop_counters(self) -> bool:
-        """Take away the variables that only what has gone has used."""
+        """Take away the variables that only removed code used; return whether there were any."""
         dropped = False
         for first, last in list(self._statements(0, len(self._tokens))):
             found = _COUNTER.match(self._words(first, last))
@@ -284,7 +284,7 @@ class _Stripped:
             here = after
 
     def _drop_uses(self, name: str, after: int) -> bool:
-        """Take away what counts in a variable; return whether it was of no other use."""
+        """Take away the counting in a variable without other use; return whether it had none."""
         if name not in self._gone:
             return False
         depth, end = 0, after
@@ -307,7 +307,7 @@ class _Stripped:
     # --- how it is set ----------------------------------------------------------------------
 
     def _join_brackets(self, others: set[int]) -> None:
-        """Move a bracket that is left alone in its line to the end of the code before."""
+        """Move a bracket that is left alone in its line to the end of the code before it."""
         for line in sorted(self._touched - others):
             code = [n for n in self._in_line.get(line, ()) if self._text(n)]
             words = "".join(self._text(n) for n in code).replace("const", " const")
@@ -316,7 +316,7 @@ class _Stripped:
                 self._remove(code[0], code[-1])
 
     def _parameter_lists(self) -> Iterator[tuple[int, dict[int, list[SourceLine]]]]:
-        """Yield lists of parameters, expanded, by the lines that they have been written in."""
+        """Yield lists of expanded parameters, by the lines in which they were written."""
         for at in range(len(self._tokens)):
             if self._text(at) != "(" or self._tokens[at + 1].kind != "line":
                 continue
@@ -344,7 +344,7 @@ class _Stripped:
 
 
 def _entries(tokens: Sequence[Token]) -> list[tuple[str, str, int]]:
-    """Return the parameters among tokens: some, the comment beside them, and their line."""
+    """Return the parameters among tokens: one or more, the comment beside them, and their line."""
     out: list[tuple[str, str, int]] = []
     words, macro, line = "", "", 0
 

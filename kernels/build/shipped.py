@@ -1,7 +1,7 @@
 """Kernels as machine code in a bundle, so that a GPU needs no compiler and no NVRTC.
 
-A kernel's file is a .tar.xz named by a hash of its source and options, so that code made of another
-source is never found. It contains cubins, and PTX that the driver compiles for other GPUs.
+A kernel's file is a .tar.xz named by a hash of its source and options, so code from another source
+is never found. The file contains cubins, and PTX that the driver compiles for other GPUs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ShippedKernel:
 
     source: str  # such as ``flash2``
     options: tuple[str, ...]  # its definitions
-    targets: tuple[str, ...]  # what it was compiled for, such as ``sm_90`` or ``compute_75``
+    targets: tuple[str, ...]  # its targets, such as ``sm_90`` or ``compute_75``
 
     @property
     def key(self) -> str:
@@ -53,7 +53,7 @@ def file_name(target: str) -> str:
 
 
 def kept_name(code: str, options: Sequence[str], version: str, target: str) -> str:
-    """Return the name under which the user's cache keeps what a version of NVRTC has made."""
+    """Return the name in the user's cache of code that a version of NVRTC has made."""
     return f"{key(code, options)}-nvrtc-{version}-{file_name(target)}"
 
 
@@ -130,7 +130,7 @@ def machine_code(
 
 
 def faults(folder: Path = FOLDER) -> list[str]:
-    """Return what is wrong with shipped kernels: missing, damaged, or of another source."""
+    """Return the faults of shipped kernels: missing, damaged, or from another source."""
     wrong = []
     for name, entry in read_index(folder).items():
         said = f"{entry.source} {' '.join(entry.options)}"

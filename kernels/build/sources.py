@@ -25,7 +25,7 @@ def file_name(algorithm: str) -> str:
 
 
 def _text(name: str) -> str:
-    """Return a file of the kernels."""
+    """Return the text of a file of the kernels."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
@@ -34,7 +34,7 @@ class SourceLine:
     """A line of a kernel's text."""
 
     file: str  # such as ``flash2.cu``
-    shown: int  # its number there, from 1
+    shown: int  # its number in the file, from 1
     # its number in `source`, from 1; 0 if it goes with the line before, None if it is not there
     number: int | None
     text: str  # the text of the line
@@ -42,7 +42,7 @@ class SourceLine:
 
 @cache
 def source(algorithm: str) -> str:
-    """Return the kernel of an algorithm for people to read: headers that do its ops are in it."""
+    """Return an algorithm's kernels for people to read, with the headers that do its ops."""
     return "\n".join(line.text for line in source_lines(algorithm))
 
 
@@ -70,7 +70,7 @@ def whole_lines(algorithm: str) -> tuple[SourceLine, ...]:
 def _lines(name: str, *, every: bool) -> Iterator[tuple[str, int, str]]:
     """Yield file, number and text of each line, with headers in the place of their includes.
 
-    Those that do no op are left out unless `every` one is wanted.
+    Without `every`, headers that do no op stay as their includes.
     """
     for number, line in enumerate(_text(name).split("\n"), start=1):
         include = INCLUDE.match(line)
@@ -96,8 +96,8 @@ def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
 def op_lines(algorithm: str, op: Op) -> tuple[int, ...]:
     """Return the lines of `source` that belong to one op, in order, counted from 1.
 
-    Of the lines marked with the op's name these are the ones that cite a line of the paper that the
-    op cites, too. If the op moves tiles, lines that name only other tensors are left out.
+    They are marked with the op's name, and cite a line of the paper that the op cites, too. If the
+    op moves tiles, lines that name only other tensors are left out.
     """
     return _op_lines(algorithm, op.name, op.cites, frozenset(move.tensor for move in op.moves))
 
@@ -114,14 +114,14 @@ def _op_lines(algorithm: str, name: str, cites: str, moved: frozenset[str]) -> t
 
 
 def _after(line: str, name: str) -> str:
-    """Return what a line cites for an op."""
+    """Return the citation for an op in a line."""
     return line.partition(f"[{name}] ")[2]
 
 
 def _numbers(cites: str) -> frozenset[tuple[str, int]]:
     """Return the lines, steps or equations of a citation, each with the word before its number."""
     place = _PLACE.search(cites)
-    if place is None:  # such as a lemma: as it is called
+    if place is None:  # such as a lemma: its name
         return frozenset({(cites.partition(", ")[2], 0)})
     found: set[tuple[str, int]] = set()
     for span in _CITED.findall(place[2]):

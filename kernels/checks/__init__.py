@@ -1,1 +1,1 @@
-"""The checks of `python -m kernels.check`, each of which needs a GPU."""
+"""The checks of `python -m kernels.check`; each needs a GPU."""

@@ -41,14 +41,14 @@ CHECKS: dict[str, Check] = {
     "synccheck": partial(tools.sanitized, what="synccheck"),
     "initcheck": partial(tools.sanitized, what="initcheck"),
 }
-"""By name, in the order in which they are done: what says most comes first, because a GPU may be
-there for a short time only."""
+"""The checks by name, in the order in which they are done: the checks that say most come first,
+because a GPU may be there for a short time only."""
 
 
 def outcome_apart(
     name: str, *, quick: bool, seconds: float = SECONDS, most: float = SECONDS
 ) -> Outcome:
-    """Do one of `CHECKS` in its own process; stopped before `most` seconds, it is not to blame."""
+    """Do one of `CHECKS` in its own process; if stopped before `most` seconds, it did not fail."""
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
         path = Path(folder) / "outcome.json"
         command = [sys.executable, "-m", f"{__package__}.apart", name, str(path)]

@@ -95,12 +95,12 @@ def options_of(w: Workload, build: str) -> tuple[str, ...]:
 
 
 def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[Left]:
-    """Run a scenario once in each build; return what each has left."""
+    """Run a scenario once in each build; return the tensors that each run leaves."""
     workload, inputs = numbers_of(parse_scenario(table))
     outputs = []
     for build in builds:
         if build == "fast":
-            # As it is timed: naive's S and P as wide as their bytes are counted.
+            # As in the timing: naive's S and P are as wide as their bytes are counted.
             fast = FastRun(workload, inputs, on.device, scores_as_element=True)
             fast.launch()
             tensors = fast.tensors
@@ -118,13 +118,13 @@ def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[Left]
 
 
 def write_left(path: Path, outputs: Sequence[Left]) -> None:
-    """Write what each run has left, as .npz; `read_left` is the inverse."""
+    """Write the tensors that each run has left, as .npz; `read_left` is the inverse."""
     named = {f"{n} {name}": x for n, left in enumerate(outputs) for name, x in left.items()}
     np.savez(path, allow_pickle=False, **named)
 
 
 def read_left(path: Path) -> list[Left]:
-    """Return what each run has left, in their order."""
+    """Return the tensors that each run has left, in the order of runs."""
     found: list[Left] = []
     with np.load(path) as stored:
         for each in stored.files:
@@ -135,7 +135,7 @@ def read_left(path: Path) -> list[Left]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the arguments say; return 0."""
+    """Run the scenarios that the arguments name; return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("scenarios", type=Path, help="file: JSON list of scenarios")
     parser.add_argument(

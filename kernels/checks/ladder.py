@@ -1,7 +1,7 @@
 """The ladder from flash2 to the tensor-core kernel: one trick a rung, and what each changes.
 
 ``python -m kernels.checks.ladder`` prints the table of docs/ladder.md. It needs no GPU: NVRTC says
-what a kernel takes, and on the CPU it is watched how warps share the banks of shared memory.
+what a kernel takes, and a watched run on the CPU shows how warps share the banks of shared memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 
 ROWS, COLS, HEAD_DIM, TILES = tensor_core.ROWS, tensor_core.COLS, 64, 2
-"""The tile of every rung, d, and the tiles of the row block that is watched."""
+"""Rows and columns of a tile, the same on every rung, d, and the tiles of the watched row block."""
 ARCHITECTURES = ("sm_80", "sm_90")
-PADDED = 8  # elements after a row in shared memory where it is kept in chunks and not swizzled
+PADDED = 8  # elements after a row in shared memory, if its chunks are not swizzled
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Rung:
         return tuple(f"-D{name}={value}" for name, value in values.items())
 
     def regions(self, w: Workload) -> dict[str, range]:
-        """Return the bytes of shared memory that each tensor has."""
+        """Return the range of shared memory of each tensor, in bytes."""
         q, k, v = (w.width * (w.head_dim + pad) for pad in self.pads)
         sizes = {"S": 4 * ROWS * COLS if self.keeps_scores else 0, "Q": ROWS * q,
                  "K": self.buffers * COLS * k, "V": self.buffers * COLS * v}  # fmt: skip
@@ -76,7 +76,7 @@ def launched(
     """Run a rung on the CPU.
 
     w: a workload of flash2 with tiles of `ROWS` by `COLS`.
-    counted: takes the phases, if the device watches.
+    counted: the list that gets the phases, if the device watches.
     """
     tensors = place_tensors(device, w, inputs)
     module = device.module(whole_source(rung.source), rung.options(w))
@@ -96,7 +96,7 @@ def launched(
 
 
 def watched_workload() -> tuple[Workload, Inputs]:
-    """Return one row block and `TILES` whole tiles, without a mask."""
+    """Return a workload of one row block and `TILES` whole tiles without a mask, and its inputs."""
     sizes = {"heads": 1, "seqlen_q": ROWS, "seqlen_k": TILES * COLS, "head_dim": HEAD_DIM}
     tiling = {"rows": ROWS, "cols": COLS}
     w = resolve(parse_scenario({"attention": {**sizes, "dtype": "float16"}, "tiling": tiling}))
@@ -104,13 +104,13 @@ def watched_workload() -> tuple[Workload, Inputs]:
 
 
 def usage(rung: Rung, w: Workload, arch: str) -> Usage:
-    """Return what a rung takes on an architecture, as NVRTC says."""
+    """Return the resources that a rung takes on an architecture, as NVRTC says."""
     text, name = whole_source(rung.source), rung.source
     return compile_cubin(text, f"{name}.cu", arch, rung.options(w)).usage[name]
 
 
 def asked_of(regions: dict[str, range], counted: list[Phases], name: str, *, writes: bool) -> str:
-    """Return in words how often warps come by a tensor, and in how many phases each time."""
+    """Return in words how often warps access a tensor, and in how many phases each time."""
     found = [each for each in counted if each.writes == writes and each.offset in regions[name]]
     accesses = sum(each.accesses for each in found)
     return f"{accesses:,} × {sum(each.phases for each in found) / accesses:g}"

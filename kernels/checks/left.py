@@ -1,4 +1,4 @@
-"""What kernels leave in memory, all of it, and whether two runs have left the same."""
+"""All tensors that kernels leave in memory, and whether two runs leave the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_any_order(w: Workload) -> frozenset[str]:
 
 
 def differing(w: Workload, got: Left, want: Left) -> list[str]:
-    """Return the tensors of which two runs left other numbers, but for the order of sums."""
+    """Return the tensors in which two runs differ by more than the order of sums."""
     if set(got) != set(want):
         return [f"{sorted(got)}, where {sorted(want)} were expected"]
     loose = of_any_order(w)
@@ -51,11 +51,11 @@ def differing(w: Workload, got: Left, want: Left) -> list[str]:
 
 
 def _same_but_for_order(w: Workload, got: NDArray[Any], want: NDArray[Any]) -> bool:
-    """Return whether numbers differ as the order of sums explains: of one term a column block."""
+    """Return whether the order of sums, one term a column block, explains the difference."""
     ours, theirs = (widened(x, w.dtype) for x in (got, want))
     largest = float(np.abs(theirs).max())
     allowed = w.grid.Tc * 4 * _SMALLEST * largest + _SMALLEST
     if got.dtype != np.float32:  # each was rounded on its way to HBM
         allowed += 2 * ROUNDING[w.dtype] * largest
-    # Written so that NaN, for which every comparison is false, is another number.
+    # Written so that NaN, for which every comparison is false, counts as a difference.
     return bool(np.all(np.abs(ours - theirs) <= allowed))

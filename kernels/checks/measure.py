@@ -35,7 +35,7 @@ from simulator.study.gpu_report import WORKLOAD, signature
 DTYPE: Final = "float16"
 TOKENS = 2**14
 HIDDEN = 2048
-"""Heads times d, so that there is as much to compute for every d; the batch is as large as
+"""Heads times d, the same for every d, so that the work is the same; the batch is as large as
 needed."""
 SETS = 2
 TILES = ((64, 64), (32, 32), (16, 16))
@@ -104,7 +104,7 @@ def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
 def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
     """Return flat numbers as the Q, K and V of a workload, with gates where it takes some.
 
-    The gradient of O, where there is one, is as large as Q: its numbers do.
+    A backward pass takes the numbers of Q as the gradient of O, which has the same shape.
     """
     q = flat[0].reshape(w.heads, w.seqlen_q, w.head_dim)
     k = flat[1][: w.kv_heads * w.seqlen_k * w.head_dim].reshape(w.kv_heads, w.seqlen_k, w.head_dim)
@@ -120,7 +120,7 @@ def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
 class Candidate:
     """Something that computes attention on the GPU."""
 
-    launch: Callable[[int], object]  # is given the number of the set of inputs
+    launch: Callable[[int], object]  # takes the number of the set of inputs
     output: Callable[[int], F32]  # returns O of a head of the first set, (Nq, dv) float32
 
 
@@ -171,7 +171,7 @@ def torch_reason() -> str:
 def candidates(
     w: Workload, sets: list[Inputs], on: Setting, torch_too: bool
 ) -> dict[str, Callable[[], Candidate]]:
-    """Return what is compared: by name a function that puts it on the GPU."""
+    """Return the candidates: by name a function that puts each on the GPU."""
     device = on.device
     able = capability(on)
 
@@ -390,7 +390,7 @@ def curves(
             inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
             try:
                 line |= (measured or size_and_time)(w, inputs, on)
-            except Exception as error:  # that memory is too small is a result, too
+            except Exception as error:  # too little memory is a result, too
                 line["reason"] = f"{type(error).__name__}: {str(error)[:200]}"
     title = f"Naive and flash2 as N grows: {heads} heads, d = {head_dim}, float16, no mask"
     rows = tuple(

@@ -1,4 +1,4 @@
-"""Checks of what the kernels compute and count; they run on any device, so tests use a CPU."""
+"""Checks of the kernels' numbers and counts; they run on any device, so tests use a CPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from simulator.run.trace import Trace
 
 Scenarios = Mapping[str, Scenario]
 
-LONG = 2**14  # query rows from which a scenario is left out if only short work is asked for
+LONG = 2**14  # query rows from which quick checks leave a scenario out
 REPEATS = 3  # runs that must give the same bits: if they do not, threads race
 
 CASES: dict[str, dict[str, Any]] = {
@@ -69,7 +69,7 @@ IN_TURN: dict[str, dict[str, Any]] = {
         "tiling": {"rows": 64, "cols": 64},
     }
 }
-"""More blocks than a GPU runs at once, of which most wait: for algorithms that add in turn."""
+"""More blocks than a GPU runs at once, so most wait: for algorithms that add in turn."""
 
 TENSOR_CASES: dict[str, dict[str, Any]] = {
     "d = 64, grouped heads, tails": {
@@ -105,20 +105,19 @@ CROWDED: dict[str, dict[str, Any]] = {
 here a race would show first. A CPU would need minutes."""
 SAMPLED = 128  # query rows that are compared together: a row block of the tensor-core kernel
 WORN = 0.02
-"""Error of O that rounding explains, relative to its root mean square: if P is rounded to float16,
-it is at most some 0.002; if one tile among 256 is wrong, it is some 0.1."""
+"""Error of O that rounding explains, relative to the root mean square of O. If P is rounded to
+float16, the error is at most some 0.002; if one tile among 256 is wrong, the error is some 0.1."""
 
 CONFORMANCE = ROOT / "tests" / "conformance"
 
 
 def first_kernel(on: Setting, host: Callable[[], Device] = HostDevice) -> Finding:
-    """Run naive attention once, as small as it gets, and compare with the CPU's build of it.
+    """Run naive attention once, at the smallest size, and compare it with its build for the CPU.
 
-    S is products and sums alone, so that all its bits are the same; P and O are near, because
-    exponentials are rounded in other ways.
+    S consists of products and sums alone, so all its bits are the same; P and O are near, because a
+    GPU rounds exponentials in another way.
 
-    host: returns the CPU as a device; without a compiler there is none, and float64 takes its
-        place.
+    host: returns the CPU as a device; without a compiler float64 takes its place.
     """
     w, inputs = numbers_of(parse_scenario(small(BASELINE.name)))
     run = FastRun(w, inputs, on.device)
@@ -251,7 +250,7 @@ def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES
 
 
 def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]:
-    """Return the demos and, unless told not to, `CASES` with every algorithm."""
+    """Return the demos and, unless `shipped_only`, `CASES` with every algorithm, and `IN_TURN`."""
     found = {}
     for path in sorted(SCENARIOS.glob("*.toml")):
         scenario = load_scenario(path)
@@ -269,7 +268,7 @@ def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]
 
 @contextmanager
 def tried_scenarios(on: Setting, chosen: Scenarios | None = None) -> Iterator[Scenarios]:
-    """Provide the scenarios that are chosen, or else all, for as long as their files stay."""
+    """Provide the chosen scenarios, or else all; their files exist until the context ends."""
     if chosen:
         yield chosen
         return
@@ -289,14 +288,14 @@ def numbers_of(scenario: Scenario) -> tuple[Workload, Inputs]:
 
 
 def traced(scenario: Scenario, on: Setting) -> tuple[Trace, KernelEngine]:
-    """Return a scenario's trace on the device."""
+    """Return a scenario's trace on the device, and its engine."""
     workload, inputs = numbers_of(scenario)
     engine = kernel_engine(workload, inputs, on.device)
     return Trace(tile_program(workload), engine, inputs), engine
 
 
 def attempted(name: str, found: Callable[[], list[str]]) -> list[str]:
-    """Return what a function finds, under a name; an error in it is a fault of that name only."""
+    """Return the faults that a function finds, under a name; an error in it is a fault, too."""
     try:
         return [f"{name}: {fault}" for fault in found()]
     except Exception as error:
@@ -304,7 +303,7 @@ def attempted(name: str, found: Callable[[], list[str]]) -> list[str]:
 
 
 def faults_of_each(tried: Scenarios, found: Callable[[Scenario], list[str]]) -> tuple[str, ...]:
-    """Return what a function finds in each scenario, under its name."""
+    """Return the faults that a function finds in each scenario, under the scenario's name."""
     return tuple(
         fault
         for name, scenario in tried.items()
@@ -355,7 +354,7 @@ def rounding_faults(w: Workload, inputs: Inputs, o: F32, lse: F32) -> list[str]:
     """Return the heads whose O or lse is further from float64 than rounding explains.
 
     P is rounded to the dtype before it is multiplied by V, so a weighted mean of V is off by at
-    most that share of the largest value, and O is rounded once more. In float16 the smallest
+    most `ROUNDING` times the largest value, and O is rounded once more. In float16 the smallest
     weights are rounded to multiples of 2**-24, whatever their size. Sums are float32 and
     exponentials have base 2: 2**-16 is more than enough for both.
     """
@@ -386,7 +385,7 @@ class Sample:
 
 
 def samples(w: Workload, inputs: Inputs) -> list[Sample]:
-    """Return which rows of a large O are compared: of two heads the first, middle and last rows."""
+    """Return the samples of a large O: the first, middle and last rows of two heads."""
     most = max(0, w.seqlen_q - SAMPLED)
     starts = sorted({0, most // 2 // SAMPLED * SAMPLED, most})
     found = []

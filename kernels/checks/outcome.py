@@ -1,4 +1,4 @@
-"""What a check is given, what it finds, and its outcome in the report."""
+"""The setting of a check, its findings, and its outcome in the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the checkout
 Status = Literal["passed", "goal missed", "failed", "not run"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 DONE: tuple[Status, ...] = ("passed", "goal missed")
-"""Of what need not be done again: the kernels are right, whatever their speed."""
+"""Statuses of checks that need no repetition: the kernels are right, whatever their speed."""
 
 
 class CannotRunError(Exception):
@@ -28,29 +28,29 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a check is given."""
+    """The setting of a check."""
 
     device: Device  # where the kernels run
-    quick: bool = False  # whether only what is short is asked for
+    quick: bool = False  # whether only short work is wanted
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
     """Figures for people."""
 
-    title: str  # what they are
+    title: str  # what the figures are
     header: tuple[str, ...]  # names of the columns
     rows: tuple[tuple[str, ...], ...]  # as many texts each as there are columns
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found."""
+    """The findings of a check."""
 
     summary: str  # what was checked, in one line
     faults: tuple[str, ...] = ()  # everything that is wrong; none if the check is passed
     tables: tuple[ReportTable, ...] = ()  # figures for people
-    # the same for programs, in a form that JSON allows
+    # the figures for programs, in a form that JSON allows
     figures: dict[str, Any] = field(default_factory=dict)
     misses: tuple[str, ...] = ()  # where right kernels are slower than they should be
 
@@ -59,13 +59,13 @@ class Finding:
 class Outcome:
     """The outcome of a check."""
 
-    name: str  # its name
+    name: str  # name of the check
     status: Status  # one of `STATUSES`
     summary: str  # what was checked, or why nothing was
     faults: tuple[str, ...] = ()  # faults, tables, figures, misses: as in `Finding`
     tables: tuple[ReportTable, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0  # time that it took
+    seconds: float = 0.0  # time of the check
     misses: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:

@@ -17,8 +17,8 @@ def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess
     A tool that watches a program starts it as another process. If that process were not stopped, it
     would go on using the GPU, and the next check would time both.
 
-    Raises OSError: it does not start.
-    Raises subprocess.TimeoutExpired: it was stopped.
+    Raises OSError: the command does not start.
+    Raises subprocess.TimeoutExpired: the command was stopped.
     """
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:

@@ -13,7 +13,7 @@ WORDS = 500  # characters of a fault that are shown; report.json has all of them
 
 
 def facts_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Return what the check of the device found out about the machine."""
+    """Return the facts about the machine that the check of the device found."""
     for outcome in outcomes:
         if outcome.name == "device":
             return dict(outcome.figures.get("facts", {}))
@@ -21,7 +21,7 @@ def facts_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def counts(outcomes: Sequence[Outcome]) -> str:
-    """Return how many passed, failed and were not run, in words; a missed goal, if there is one."""
+    """Return in words how many checks passed, failed, were not run and, if any, missed a goal."""
     numbers = {s: sum(o.status == s for o in outcomes) for s in STATUSES}
     return ", ".join(f"{n} {s}" for s, n in numbers.items() if n or s != "goal missed")
 

@@ -28,10 +28,10 @@ class Timing:
     least: float
     most: float
     launches: int  # how many launches one measurement covers
-    measurements: int  # how many there are
+    measurements: int  # number of measurements
 
     def as_json(self) -> dict[str, float]:
-        """Return what JSON holds."""
+        """Return the timing in a form that JSON allows."""
         return {
             "ms": self.median,
             "ms_least": self.least,
@@ -45,10 +45,10 @@ class GpuEvent(Protocol):
     """A moment in the work of a GPU, `cupy.cuda.Event`."""
 
     def record(self) -> object:
-        """Set it to the moment at which everything launched so far is done."""
+        """Set the event to the moment at which everything launched so far is done."""
 
     def synchronize(self) -> object:
-        """Wait until the GPU has reached it."""
+        """Wait until the GPU has reached the event."""
 
 
 class GpuClock(Protocol):
@@ -66,7 +66,7 @@ def timed(
 ) -> Timing:
     """Measure how long a launch takes on the GPU.
 
-    launch: is given a number that goes up with each call, so that it can use another set of inputs.
+    launch: takes a number that goes up with each call, so that each can use another set of inputs.
     """
     on = clock or _cuda()
     count = 0
@@ -115,7 +115,8 @@ def visible_pairs(w: Workload) -> int:
 def needed_flops(w: Workload) -> int:
     """Return the FLOPs that no exact algorithm can leave out: two products over visible pairs.
 
-    It is the same for every kernel that is compared, also if a kernel computes hidden pairs.
+    The number is the same for every kernel that is compared, even for one that computes hidden
+    pairs.
     """
     return 2 * w.heads * visible_pairs(w) * (w.head_dim + w.value_dim)
 

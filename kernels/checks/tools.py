@@ -36,7 +36,7 @@ EXIT_OF_FAULTS = 86
 """Exit status of compute-sanitizer when it has found something; kernels.checks.case never uses
 it."""
 MORE, LESS = 1.01, 0.99
-"""By which factor DRAM bytes may be above the requested ones (counters include instructions,
+"""Factors by which DRAM bytes may be above the requested ones (counters include instructions,
 arguments and the rest of a burst) and below the least (tools cannot empty caches completely)."""
 
 BUILDS = ("fast", "trace")
@@ -58,8 +58,7 @@ def dram_scenario(algorithm: str, length: int) -> dict[str, Any]:
 def tensor_scenarios() -> list[dict[str, Any]]:
     """Return a small scenario for each head_dim of the tensor-core kernel.
 
-    It has three row blocks, of which one sees nothing and one little, three column blocks, and
-    tails.
+    Each has three row blocks (one sees nothing, one sees little), three column blocks, and tails.
     """
     return [
         {
@@ -149,7 +148,7 @@ def cubins(on: Setting) -> Finding:
 def cubin_faults(
     ran: Sequence[tuple[Workload, str]], got: Sequence[Left], want: Sequence[Left]
 ) -> list[str]:
-    """Return what cubins have left that compiled kernels have not."""
+    """Return the tensors in which cubins and compiled kernels differ."""
     if len(got) != len(want):
         return [f"{len(got)} outputs, expected {len(want)}"]
     return [
@@ -187,7 +186,7 @@ def sanitized(on: Setting, what: str) -> Finding:
 
 
 def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
-    """Return the command that watches another."""
+    """Return the command that watches another command."""
     return [
         tool("compute-sanitizer"),
         f"--tool={what}",
@@ -203,7 +202,7 @@ def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
 def sanitizer_faults(said: str, status: int) -> list[str]:
     """Return what compute-sanitizer has found.
 
-    Raises CannotRunError: it has checked nothing, because it does not support this GPU or system.
+    Raises CannotRunError: it has checked nothing: it does not support this GPU or system.
     """
     lines = [line.removeprefix("=========").strip() for line in said.splitlines()]
     summary = [line for line in lines if re.match(r"(ERROR|RACECHECK) SUMMARY: ", line)]
@@ -229,7 +228,7 @@ DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 
 @dataclass(frozen=True, slots=True)
 class DramBytes:
-    """What a hardware counter counted for one kernel."""
+    """DRAM bytes of one kernel, from a hardware counter."""
 
     kernel: str  # its name
     read: int  # read, write: bytes
@@ -317,8 +316,9 @@ def parse_ncu(said: str) -> list[DramBytes]:
 def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
     """Return compulsory and requested bytes, and the least that DRAM can have moved.
 
-    The last is less than the first, because what a kernel writes last stays in L2: at most as much
-    as the cache for each launch. ncu empties the caches before each launch, so no read is saved.
+    The least is below the compulsory bytes, because the last writes of a kernel stay in L2: at most
+    the size of the cache for each launch. ncu empties the caches before each launch, so no read is
+    saved.
     """
     compulsory = compulsory_bytes(w)
     totals = tile_program(w).totals

@@ -1,4 +1,4 @@
-"""A small scenario for everything that kernels are compiled with, for each algorithm that has it.
+"""A small scenario for each variant that kernels are compiled with, for each algorithm that has it.
 
 All have grouped heads and tails: rows past the end of a tile must read nothing.
 """
@@ -68,7 +68,7 @@ VARIANTS: dict[str, Tables] = {
     "one query": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True, "softcap": 2.0}},
 }
 """Changes of `SMALL`, one for each variant."""
-WHOLE = {"mask"}  # tables of which nothing of `SMALL` stays
+WHOLE = {"mask"}  # tables that replace those of `SMALL` as a whole
 IN_FILE: dict[str, tuple[str, ...]] = {
     "bias": ("bias",),
     "soft-cap, ALiBi, bias and sink logits": ("bias",),
@@ -90,7 +90,7 @@ def small(algorithm: str, changes: Mapping[str, Any] | None = None) -> Tables:
 
 @contextmanager
 def variants() -> Iterator[dict[str, Tables]]:
-    """Provide the scenarios by name; their input files stay for as long."""
+    """Provide the scenarios by name; their input files exist until the context ends."""
     with tempfile.TemporaryDirectory(prefix="tilescope-variants-") as folder:
         yield in_folder(Path(folder))
 
@@ -109,14 +109,14 @@ def in_folder(folder: Path) -> dict[str, Tables]:
                 ways = _ways(resolve(parse_scenario(tables)))
             except InputError:  # the algorithm has no such thing
                 continue
-            if ways not in seen:  # nor does it do without a word what it always does
+            if ways not in seen:  # otherwise its kernels run the same lines as in a scenario before
                 seen.add(ways)
                 found[f"{algorithm}, {name}"] = tables
     return found
 
 
 def _ways(w: Workload) -> tuple[object, ...]:
-    """Return what decides which lines of its kernels a workload runs."""
+    """Return the choices that decide which lines of its kernels a workload runs."""
     mask = w.mask
     kinds = bool(mask.documents), bool(mask.blocks), bool(mask.tensor)
     return (

@@ -29,7 +29,7 @@ from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
 SCRATCH = ("s", "p", "o_partial", "lse_partial")
-"""What `with_scratch` makes for the heads of a launch."""
+"""The tensors that `with_scratch` makes for the heads of a launch."""
 MARGIN = 64
 """Fixed shared memory of a kernel beside its tiles, at most."""
 
@@ -38,7 +38,7 @@ MARGIN = 64
 class Room:
     """Bytes that records of launches may take."""
 
-    # details that one launch records; a longer row block is recorded in several
+    # details that one launch records; a longer row block takes several launches
     details: int = 12 * MIB
     kept: int = 48 * MIB  # details that are kept
     batch: int = 64 * MIB  # records of the row blocks that one launch covers
@@ -49,7 +49,7 @@ ROOM = Room()
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a launch of each of the algorithm's kernels has recorded."""
+    """The records of a launch of each of the algorithm's kernels."""
 
     kinds: NDArray[np.uint8]  # (heads, row blocks, Tc) uint8
     # m, l, alpha: (heads, row blocks * Br, Tc) float32; (.., 1) and no alpha in naive
@@ -68,11 +68,11 @@ class KernelEngine:
     """Runs a workload's CUDA kernels on a device and returns what they recorded.
 
     A row block takes one launch of the trace build for this row block alone; so does a tile, unless
-    it has been recorded lately. All numbers are the kernel's own. Only `lse` of flash1 and naive,
-    which do not store it, is put together here, ``m + ln l``.
+    its details are kept. All numbers are the kernel's own, except `lse` of flash1 and naive: they
+    do not store it, so it is computed here, ``m + ln l``.
 
-    In naive, m and l are those of the whole row, the same after every column block: its kernels
-    have no running statistics. In split-kv, they are those of the split that a column block is in.
+    In naive, m and l belong to the whole row and are the same after every column block: its kernels
+    have no running statistics. In split-kv, they belong to the split of a column block.
 
     Raises InputError: the tiles do not fit the device's shared memory.
     Raises KernelError: the kernels cannot be compiled.
@@ -125,7 +125,7 @@ class KernelEngine:
                 yield self._row_block(run, part, head, i)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return what the kernel recorded of one visit, m and l being those of the row block."""
+        """Return the kernel's record of one visit, with m and l of the row block."""
         details = self._details_at(visit.head, visit.i, visit.j)
         with np.errstate(all="ignore"):  # a wrong kernel's numbers may be infinite or NaN
             return recorded_tile(self.workload, self._inputs, visit, block, details)
@@ -148,7 +148,7 @@ class KernelEngine:
             p[:, here] = fields["p"][: len(rows), : len(keys)]
             if details.p is not None:
                 p[:, here] = details.p[:, here]
-        if w.pair_dtype is not None:  # of P what was multiplied, of S what was stored
+        if w.pair_dtype is not None:  # P as it was multiplied, S as it was stored
             p = rounded(p, w.pair_dtype)
             s = rounded(s, w.pair_dtype) if algorithm_of(w).stores_scores else s
         return s, p
@@ -156,15 +156,15 @@ class KernelEngine:
     # --- whole runs, for checks --------------------------------------------------------------
 
     def counted(self) -> Counters:
-        """Run everything and return what the kernels counted: bytes by tensor, FLOPs."""
+        """Run everything and return the counts of the kernels: bytes by tensor, FLOPs."""
         return total(self.counted_visits(), ())
 
     def counted_visits(self) -> tuple[NDArray[np.uint64], ...]:
         """Run everything and return the counters of each launch.
 
         Returns: for each kernel (heads, row blocks, columns, counters) uint64, in the order of
-            `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or for a
-            row block that has no visit, is counted in that row block's column 0.
+            `kernels.cuda.counters.COUNTERS`. Stores before a head's first visit, or for a row block
+            without visits, are counted in that row block's column 0.
         """
         found = [self._no_counters(kernel) for kernel in kernels_of(self.workload)]
         for part in self._parts():
@@ -174,7 +174,7 @@ class KernelEngine:
         return tuple(found)
 
     def _no_counters(self, kernel: str) -> NDArray[np.uint64]:
-        """Return counters of all visits of a kernel that are 0."""
+        """Return counters for all visits of a kernel, all 0."""
         w, columns = self.workload, SPECS[kernel].columns(self.workload)
         return np.zeros((w.heads, w.grid.Tr, columns, len(COUNTERS)), np.uint64)
 
@@ -182,25 +182,25 @@ class KernelEngine:
         """Run the trace build once over all heads; return the tensors as it leaves them."""
         whole = LaunchPart.whole(self.workload)
         tensors = with_scratch(self._on, self.workload, self._tensors, whole)
-        # What splits leave lies split by split: some rows of it would not be together.
+        # The results of splits lie split by split: some rows of all splits would not be contiguous.
         for part in self._parts(by_rows=not joins_splits(self.workload)):
             own = {name: self._own(getattr(tensors, name), part) for name in SCRATCH}
             self._launch_all(part, replace(tensors, **own), range(0), None, counters=False)
         return tensors
 
     def _parts(self, *, by_rows: bool = True) -> list[LaunchPart]:
-        """Return the whole in parts that no launch of a kernel takes too long for."""
+        """Return the workload in parts that are small enough for a launch of every kernel."""
         w, kernels = self.workload, kernels_of(self.workload)
         by_rows = by_rows and all(SPECS[kernel].rows_apart(w) for kernel in kernels)
         return max((self._pieces(kernel, by_rows=by_rows) for kernel in kernels), key=len)
 
     def _pieces(self, kernel: str, *, by_rows: bool = True) -> list[LaunchPart]:
-        """Return the whole in parts that a launch of one kernel may take."""
+        """Return the workload in parts that are small enough for a launch of one kernel."""
         flops, at_once = self._on.block_flops, self._on.blocks_at_once
         return list(SPECS[kernel].pieces(self.workload, flops, at_once, by_rows=by_rows))
 
     def _own(self, buffer: Any, part: LaunchPart) -> Any:
-        """Return the part of scratch memory that is of a part; None if there is none."""
+        """Return the scratch memory that belongs to a part; None if there is none."""
         if buffer is None:
             return None
         heads, rows = part.place[0], part.rows(self.workload)
@@ -222,7 +222,7 @@ class KernelEngine:
         w, records = self.workload, []
         for kernel in kernels_of(w):
             record = recording(self._on, w, kernel, part, counters=counters)
-            if SPECS[kernel].joins and columns:  # the O of the joining has its own place
+            if SPECS[kernel].joins and columns:  # the joining kernel's O has its own buffer
                 joined = detail_buffer(self._on, w, range(1))
                 record = replace(record, details=joined, columns=range(1))
             else:
@@ -233,8 +233,8 @@ class KernelEngine:
 
     def _downloaded(self, records: list[Recording], details: Any, tensors: Tensors) -> _Run:
         on = self._on
-        # Naive's m and l are those of its softmax launch; its other launches have none. Without a
-        # softmax, l is that of the last launch.
+        # Naive's m and l come from its softmax launch; its other launches have none. Without a
+        # softmax, l comes from the last launch.
         algorithm = algorithm_of(self.workload)
         statistics = records[int(algorithm.stores_scores) if algorithm.softmax else -1]
         wanted = details is not None
@@ -273,7 +273,7 @@ class KernelEngine:
         w = self.workload
         per_row = 8 * w.seqlen_k if algorithm_of(w).stores_scores else 12 * w.grid.Tc
         if joins_splits(w):
-            per_row += 4 * w.splits * (w.value_dim + 4)  # what splits leave, how they are joined
+            per_row += 4 * w.splits * (w.value_dim + 4)  # results of splits, and their joining
         flops, at_once = self._on.block_flops, self._on.blocks_at_once
         blocks = min(SPECS[kernel].row_blocks(w, flops, at_once) for kernel in kernels_of(w))
         return max(1, min(blocks, self._room.batch // (w.rows * per_row), w.grid.Tr))
@@ -306,7 +306,7 @@ class KernelEngine:
     # --- details ---------------------------------------------------------------------------
 
     def _details_at(self, head: int, i: int, j: int) -> Details:
-        """Return the recorded details of the column blocks among which `j` is."""
+        """Return the recorded details of the stretch of column blocks that contains `j`."""
         number = j // self._stretch
         start = number * self._stretch
         columns = range(start, min(start + self._stretch, self.workload.grid.Tc))
@@ -328,7 +328,7 @@ class KernelEngine:
 def check_fits(w: Workload, device: Device) -> None:
     """Refuse tiles that do not fit into the device's shared memory.
 
-    Raises InputError: which tiles, what they need and what there is.
+    Raises InputError: the tiles, the memory that they need, and the memory of the device.
     """
     need, limit = most_shared_bytes(w), device.shared_limit
     if need <= limit:
@@ -348,7 +348,7 @@ def check_fits(w: Workload, device: Device) -> None:
 
 
 def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
-    """Return a workload's tensors on a device; what kernels write is filled with NaN.
+    """Return a workload's tensors on a device; tensors that kernels write are filled with NaN.
 
     Raises KernelError: the inputs lack a gate, which a kernel would read at address 0.
     """
@@ -361,11 +361,11 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
     if algorithm_of(w).normalises_each_tile:
         stored = np.float32
-    # The row statistics in HBM: those that its kernels use.
+    # The row statistics in HBM that its kernels use.
     taken = {name for kernel in kernels_of(w) for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
     state = (w.kv_heads, w.sizes["feature"], w.sizes["total"])
-    # Naive's others visit the same tiles.
+    # Naive's other launches visit the same tiles.
     launch = next(each for each in algorithm_of(w).launches(w) if each.forms)
     # Splits share the runs of their row block.
     own = launch.splits == 1 and algorithm_of(w).softmax
@@ -447,10 +447,10 @@ def with_scratch(
     part: LaunchPart,
     stored: type[np.generic] = np.float32,
 ) -> Tensors:
-    """Return the tensors with memory for what the launches over a part pass to each other.
+    """Return the tensors with memory for the numbers that launches over a part pass on.
 
-    w: for naive this is S and P, for its backward pass dP and dS; for split-kv, O and LSE of each
-        split; for others nothing.
+    w: naive passes on S and P, its backward pass dP and dS, split-kv O and LSE of each split;
+        others pass on nothing.
     stored: the type of S and P in HBM.
     """
     heads, rows = len(part.heads), len(part.rows(w))

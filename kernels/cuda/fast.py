@@ -19,8 +19,8 @@ from simulator.program.tile_program import TileProgram
 class FastRun:
     """A workload whose kernels are launched without any record.
 
-    scores_as_element: whether naive's numbers of pairs are as wide in HBM as Q: their bytes are
-        counted so, and so naive is timed. Otherwise they are float32, as in the trace build.
+    scores_as_element: whether naive's numbers of pairs are as wide in HBM as Q, as their bytes are
+        counted and as naive is timed. Otherwise they are float32, as in the trace build.
     tensors: on the device; O and everything else that is written is NaN until the first launch.
     """
 
@@ -64,12 +64,11 @@ def after_forward(
     *,
     scores_as_element: bool = False,
 ) -> Tensors:
-    """Return the tensors of a workload with what an earlier pass has left.
+    """Return the tensors of a workload, with the tensors that its forward pass leaves.
 
-    w: a backward pass starts with what its forward pass leaves, which runs now; others with
-        nothing.
+    w: the forward pass of a backward pass runs now; other workloads need none.
     tensors: as `place_tensors` makes them.
-    scores_as_element: as of `FastRun`.
+    scores_as_element: as in `FastRun`.
     """
     name = algorithm_of(w).forward
     if name is None:
@@ -81,6 +80,6 @@ def after_forward(
 
 
 def after(forward: Tensors, tensors: Tensors, program: TileProgram) -> Tensors:
-    """Return the tensors of a backward pass with its O and what it reads of its forward pass's."""
+    """Return a backward pass's tensors, with O and others that it reads from its forward pass."""
     kept = {"O", *program.kept}
     return replace(tensors, **{name.lower(): getattr(forward, name.lower()) for name in kept})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Name(NamedTuple):
     """A name in the sources of the kernels."""
 
-    name: str  # with "_" before it: how names of many things end
+    name: str  # with "_" before it: the end of many names
     meaning: str
     theirs: str  # in Dao-AILab/flash-attention, csrc/flash_attn; "" where there is no such thing
 
@@ -82,7 +82,7 @@ _BY_NAME = {each.name: each for each in NAMES}
 
 
 def explained(word: str) -> str:
-    """Return what a word of a kernel means; "" if the table has nothing that is called so."""
+    """Return the meaning of a word of a kernel; "" if the table does not have the word."""
     found = _BY_NAME.get(word) or _BY_NAME.get(f"_{word.rpartition('_')[2]}")
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""The engine of backward kernels: what their trace build records of one visit."""
+"""The engine of backward kernels; it reads the records of their trace build."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _PAIRS = {"s": "S", "p": "P", "dp": "dP", "ds": "dS"}
 class GradientKernelEngine(KernelEngine):
     """Runs a backward pass's CUDA kernels on a device and returns what they recorded.
 
-    What a forward pass leaves is left by its kernels. Where column blocks add to sums in HBM, each
-    takes a launch of its own, so the terms are added up in the order of column blocks, and every
-    run gives the same bits. Launched at once, as they are timed, they add in any order.
+    The forward pass runs on its own kernels. Where column blocks add to sums in HBM, each column
+    block takes a launch of its own, so the terms are added up in the order of column blocks, and
+    every run gives the same bits. Launched at once, as in timing, column blocks add in any order.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class GradientKernelEngine(KernelEngine):
         )
 
     def left(self, head: int, i: int) -> Numbers:
-        """Return what the forward pass has left of the rows of a row block, by tensor."""
+        """Return the numbers that the forward pass has left for a row block's rows, by tensor."""
         return left_by(self._forward, self._program, head, i)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return what the kernel recorded of one visit."""
+        """Return the kernel's record of one visit."""
         return self._tiles.get(visit.index, lambda: self._tile(visit))
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
@@ -144,7 +144,7 @@ class GradientKernelEngine(KernelEngine):
         prepared(self._module, self.workload, kernel, part, tensors, record or Recording())()
 
     def _launch_whole(self, kernel: str, tensors: Tensors) -> None:
-        """Launch a kernel over everything, in parts that take no launch too long."""
+        """Launch a kernel over everything, in parts that are short enough for a launch."""
         for part in self._pieces(kernel):
             self._launch(kernel, tensors, part)
 
@@ -160,7 +160,7 @@ class GradientKernelEngine(KernelEngine):
         return tensors
 
     def _with_sums(self) -> Tensors:
-        """Return the tensors with a copy of dQ as the column blocks so far have left it."""
+        """Return the tensors with a copy of the sums of dQ after the column blocks so far."""
         if self._tensors.dq_acc is None:
             return self._tensors
         return replace(self._tensors, dq_acc=self._on.upload(self._sums.copy()))

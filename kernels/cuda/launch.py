@@ -1,6 +1,6 @@
-"""The options of a kernel, the shared memory that it takes, its grid and its arguments.
+"""The options of a kernel, its shared memory, its grid and its arguments.
 
-All of it follows from the workload and is the same for every device.
+They follow from the workload and are the same for every device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Buffer(Protocol):
         """Bytes of the buffer."""
 
     def __getitem__(self, index: Any, /) -> Any:
-        """Return a part of it."""
+        """Return a part of the buffer."""
 
 
 class Kernel(Protocol):
@@ -57,7 +57,7 @@ class Kernel(Protocol):
         *,
         shared_mem: int,
     ) -> None:
-        """Launch it."""
+        """Launch the kernel."""
 
 
 class Module(Protocol):
@@ -71,7 +71,7 @@ class Device(Protocol):
     """A machine that runs kernels."""
 
     name: str  # ``host`` or ``cupy``
-    label: str  # what it is, for people
+    label: str  # its name for people
     shared_limit: int  # shared memory that one block may take, in bytes
     # most work of one thread block in a launch, so that a run can be stopped, its progress shown,
     # and no watchdog of a screen ends the launch
@@ -162,12 +162,12 @@ class Tensors:
     gate: Buffer | None = None
     last_columns: Buffer | None = None
     c: Buffer | None = None  # (kv_heads, Nk, d), a latent in the place of K and V
-    # decay, strength: (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a
-    # state with one
+    # decay, strength: (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of rules that update
+    # a state
     decay: Buffer | None = None
     strength: Buffer | None = None
-    # (places,) int32, where the pages of K and V lie, which are then (kv_heads, places * page size,
-    # width)
+    # (places,) int32, where the pages of K and V lie; K and V are then (kv_heads, places * page
+    # size, width)
     table: Buffer | None = None
     # do, d: (heads, Nq, dv) as wide as the dtype and (heads, Nq) float32: the gradient of O that a
     # backward pass starts with, and its products with O
@@ -181,8 +181,8 @@ class Tensors:
     # (heads, row blocks + 1) int32, where column blocks add to dQ in turn: how many have added to
     # the rows of each row block, and at last a number for each that starts
     turns: Buffer | None = None
-    # column_offsets, columns: as `run_offsets` and `runs`, there: which column blocks visit each
-    # row block
+    # column_offsets, columns: like `run_offsets` and `runs`, where turns are taken: which column
+    # blocks visit each row block
     column_offsets: Buffer | None = None
     columns: Buffer | None = None
     dp: Buffer | None = None  # dp, ds: (heads, Nq, Nk), gradients of P and S as wide as these
@@ -193,11 +193,11 @@ WRITTEN = (
     "o", "lse", "m", "l", "s", "p", "o_partial", "lse_partial", "state", "d", "dq_acc", "dq", "dk",
     "dv", "dp", "ds",
 )  # fmt: skip
-"""The tensors that kernels write; the others they only read, but for `turns`."""
+"""The tensors that kernels write; they only read the others, except `turns`."""
 
 
 def written(tensors: Tensors) -> dict[str, Buffer]:
-    """Return those of a workload's tensors that its kernels write, by name."""
+    """Return the tensors that a workload's kernels write, by name."""
     every = ((name, getattr(tensors, name)) for name in WRITTEN)
     return {name: buffer for name, buffer in every if buffer is not None}
 
@@ -240,7 +240,7 @@ def prepared(
     module: the workload's kernels, the trace build if there is a recording.
     kernel: name, one of `SPECS`.
     recording: what the trace build fills.
-    Returns: launches it. Everything else that takes time on the host has been done before.
+    Returns: the function. All other slow work on the host has been done before.
     """
     spec, function = SPECS[kernel], module.get_function(kernel)
     shared = spec.shared(w)

@@ -1,4 +1,4 @@
-"""The engine of linear attention's kernels: what their trace build records of one visit."""
+"""The engine of linear attention's kernels; it reads the records of their trace build."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Visit
 
 Fields = NDArray[np.void]
-"""One `detail_type`."""
+"""The details of one visit, as `detail_type` lays them out."""
 
 
 class LinearKernelEngine(KernelEngine):
     """Runs linear attention's CUDA kernels on a device and returns what they recorded.
 
-    A row block of a causal run takes a launch that goes through the chunks before it, too: they
-    leave the state that it reads. Without a mask it takes a launch of both kernels.
+    A row block of a causal run takes a launch over its chunk and all chunks before, which leave the
+    state that it reads. Without a mask a row block takes a launch of both kernels.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LinearKernelEngine(KernelEngine):
         return self._row_block(self._run(part, range(0)), part, head, i)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return what the kernel recorded of one visit."""
+        """Return the kernel's record of one visit."""
         w, r, c = self.workload, len(visit.rows), len(visit.cols)
         fields = self._fields.get(visit.index, lambda: self._recorded(visit))[0]
         again = partial(gone_through, w, self._inputs, visit)
@@ -77,7 +77,7 @@ class LinearKernelEngine(KernelEngine):
             return again(before=before, recorded=arrays)
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
-        """Return S and P of the chunk of a row block; no other pair is ever formed."""
+        """Return S and P of the chunk of a row block; no other pairs are formed."""
         w = self.workload
         rows = w.grid.row_range(i)
         s = np.full((len(rows), w.seqlen_k), np.nan, dtype=np.float32)
@@ -98,7 +98,7 @@ class LinearKernelEngine(KernelEngine):
         return self._fields_of(part, visit.launch, column)
 
     def _fields_of(self, part: LaunchPart, launch: int, column: int) -> Fields:
-        """Return the details of one visit of a launch: that of a column of the part's row block."""
+        """Return the details of a launch's visit to one column of the part's row block."""
         on, w = self._on, self.workload
         columns = range(column, column + 1)
         details: Any = None

@@ -1,4 +1,4 @@
-"""What the thread blocks of a workload's kernels take of a multiprocessor."""
+"""The resources of a multiprocessor that thread blocks of a workload's kernels take."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from simulator.study.schedule.residency import BlockNeeds
 
 
 def block_needs(w: Workload, cubin: bytes | None = None) -> tuple[BlockNeeds, ...]:
-    """Return what a thread block of each launch takes.
+    """Return the resources that a thread block of each launch takes.
 
-    Shared memory is what the kernel is launched with.
+    Shared memory is the memory that the kernel is launched with.
 
-    cubin: the kernels as they were compiled: with the registers that they take. Without it,
-        registers are the limit that stands beside the kernel. It was checked at some tilings; at
-        others a kernel may take more, or fewer.
+    cubin: the compiled kernels, with the registers that they take. Without a cubin, registers are
+        the limit that stands beside the kernel. It was checked at some tilings; at others a kernel
+        may take more, or fewer.
     """
     stated = limits(source(w.algorithm), w.value_dim)
     taken = registers(cubin) if cubin else {}
@@ -37,7 +37,7 @@ def block_needs(w: Workload, cubin: bytes | None = None) -> tuple[BlockNeeds, ..
 
 
 def known_cubin(w: Workload) -> bytes | None:
-    """Return a workload's fast kernels as NVRTC has made them before for its GPU; None if not."""
+    """Return the cached cubin of a workload's fast kernels for its GPU; None if there is none."""
     code, options = whole_source(w.algorithm), build_options(w, trace=False)
     name = kept_name(code, options, "*", f"sm_{round(10 * w.gpu.capability)}")
     try:

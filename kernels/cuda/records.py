@@ -1,4 +1,4 @@
-"""What the trace build of a kernel writes, as arrays of the host."""
+"""The records of a kernel's trace build, as arrays of the host."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def detail_buffer(device: Device, w: Workload, columns: range) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What the joining of the splits has recorded of one row block."""
+    """The record of joining the splits of one row block."""
 
     # o_partial, lse_partial: (splits, rows, dv) and (splits, rows) float32, as they were in HBM
     o_partial: F32
@@ -99,7 +99,7 @@ class Joined:
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes."""
+        """Bytes of its arrays."""
         arrays = (self.o_partial, self.lse_partial, self.m, self.l, self.w, self.o)
         return sum(array.nbytes for array in arrays)
 
@@ -116,7 +116,7 @@ class Details:
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes."""
+        """Bytes of its arrays."""
         own = self.visits.nbytes + self.alpha.nbytes
         own += 0 if self.p is None else self.p.nbytes
         return own + (0 if self.joined is None else self.joined.bytes)
@@ -128,7 +128,7 @@ class Details:
 
 
 def carried_on(values: F32, visited: NDArray[np.bool_], start: F32) -> F32:
-    """Return statistics after every column block; a skipped tile leaves the last ones.
+    """Return statistics after every column block; a skipped tile leaves them as they were.
 
     values: (rows, columns) float32, NaN in skipped tiles.
     visited: (columns,) bool.

@@ -1,4 +1,4 @@
-"""What each kernel is: its grid, threads, shared memory and arguments; a row for each kernel.
+"""The grid, threads, shared memory and arguments of kernels; a row for each kernel.
 
 A kernel's arguments are in the order of its parameters and have their names in the source, which
 `kernels.cuda.launch.Tensors` and `scalars` use, too; a tensor is ``Q_hbm`` there and ``q`` here.
@@ -18,8 +18,8 @@ from simulator.problem.workload import Workload
 
 WARP = 32
 ROWS_OF_A_WARP = 8
-"""Query rows of a warp as long as there are warps left: enough rows to use several times what the
-warp reads of K and V, and few enough to keep O in registers."""
+"""Query rows of a warp as long as there are warps left: enough rows to use each K and V that the
+warp reads several times, and few enough to keep O in registers."""
 MOST_WARPS = 16
 SOFTMAX_THREADS = 4 * WARP
 _LARGEST = 2**31 - 1
@@ -35,7 +35,7 @@ class LaunchPart:
 
     @staticmethod
     def whole(w: Workload) -> LaunchPart:
-        """Return all of a workload."""
+        """Return the part that is the whole workload."""
         return LaunchPart(range(w.heads), range(w.grid.Tr))
 
     def column_blocks(self, w: Workload) -> range:
@@ -156,18 +156,18 @@ class KernelSpec:
     # workload and part to the thread blocks across, down and, if they have it, in depth
     grid: Callable[[Workload, LaunchPart], tuple[int, ...]] = _a_block_each
     threads: Callable[[Workload], int] = _a_tile_threads  # workload to the threads of a block
-    fixed_bytes: int = 0  # shared memory in addition to that of the launch
+    fixed_bytes: int = 0  # fixed shared memory of a block, in addition to the dynamic memory
     # workload to the columns that are recorded of each row block: its column blocks, unless the
     # kernel has none
     columns: Callable[[Workload], int] = _column_blocks
     whole_rows: bool = False  # whether a block works on whole rows of S
-    joins: bool = False  # whether it joins what the splits of a row block have left
-    # whether it is one of the kernels of a workload of its algorithm
+    joins: bool = False  # whether it joins the results of the splits of a row block
+    # workload to whether the kernel is one of the workload's, among those of its algorithm
     when: Callable[[Workload], bool] = _always
 
     @property
     def by_columns(self) -> bool:
-        """Whether it goes over the column blocks of a part, of all heads."""
+        """Whether the kernel goes over the column blocks of a part, of all heads."""
         return self.grid is _a_block_a_column
 
     def rows_apart(self, w: Workload) -> bool:
@@ -175,7 +175,7 @@ class KernelSpec:
         return not self.by_columns and self.grid(w, LaunchPart.whole(w))[0] > 1
 
     def row_blocks(self, w: Workload, block_flops: int, at_once: int) -> int:
-        """Return how many row blocks of a head a launch may take, as for `pieces`."""
+        """Return how many row blocks of a head a launch may take; arguments as in `pieces`."""
         spread = prod(self.grid(w, LaunchPart(range(1), range(w.grid.Tr))))
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         return max(1, block_flops * min(spread, at_once) // flops)
@@ -183,11 +183,11 @@ class KernelSpec:
     def pieces(
         self, w: Workload, block_flops: int, at_once: int, *, by_rows: bool
     ) -> Iterator[LaunchPart]:
-        """Yield the whole of a workload in parts that a launch each may take.
+        """Yield a workload in parts, each small enough for a launch.
 
-        They are some heads each, or row blocks of one. What one thread block does is not cut: a
-        head of FlashAttention-1, whose K and V would be loaded again, or of a recurrence, which
-        would go through earlier tokens again; and a column block, whose dK and dV are sums.
+        A part is some heads, some row blocks of one head, or some column blocks. The work of one
+        thread block is not cut: a head of FlashAttention-1 would load K and V again, a head of a
+        recurrence would go through earlier tokens again, and dK and dV of a column block are sums.
 
         block_flops, at_once: most work of a thread block, and thread blocks that work at the same
             time.
@@ -226,7 +226,7 @@ PATTERN = (
     "document_of", "block_mask",
 )  # fmt: skip
 MASK = (*_SIZES, "causal", "window", "sinks", *PATTERN)
-"""`MASK_PARAMETERS` of common.cuh; `PATTERN` only where a mask is more than the rest says."""
+"""`MASK_PARAMETERS` of common.cuh; `PATTERN` only for masks that the rest cannot express."""
 CHANGES = ("softcap", "slopes", "biases", "bias_span")
 SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
@@ -485,11 +485,11 @@ def shared_bytes(w: Workload, kernel: str) -> int:
 
 
 def most_shared_bytes(w: Workload) -> int:
-    """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
+    """Return the most shared memory that a kernel of the workload takes, fixed arrays included."""
     specs = (SPECS[name] for name in kernels_of(w))
     return max(spec.shared(w) + spec.fixed_bytes for spec in specs)
 
 
 def joins_splits(w: Workload) -> bool:
-    """Return whether one of the workload's kernels joins what others have left of its splits."""
+    """Return whether one of the workload's kernels joins the results of its splits."""
     return any(SPECS[name].joins for name in kernels_of(w))

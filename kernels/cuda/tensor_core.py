@@ -21,12 +21,12 @@ from simulator.program.algorithms import algorithm_of
 KERNEL = "flash2_mma"
 ROWS = 128
 COLS = 64
-"""The kernel's own tiles, Br and Bc. It ignores those of the workload: of all numbers only the
-order of sums depends on them."""
+"""The kernel's own tiles, Br and Bc. It ignores the workload's tiles, which would change nothing
+but the order of sums."""
 WARPS = 4
-"""Each has 32 query rows. With 8 warps of 16 rows the kernel needs 190 registers instead of 255."""
+"""Warps of 32 query rows each. With 8 warps of 16 rows the kernel needs 190 registers, not 255."""
 RESIDENT_WARPS = 8
-"""Most on a multiprocessor, for which it has registers."""
+"""The most warps for which a multiprocessor has registers."""
 BUILDS = {"4 warps": (4, 2), "4 warps, one buffer": (4, 1), "8 warps": (8, 2)}
 """Warps of a block and buffers of K and V that are checked and timed."""
 ARGUMENTS = (*OPERANDS, "lse", "seqlen_q", "seqlen_k", "scale")
@@ -39,7 +39,7 @@ CAPABILITY = 80
 class TensorCoreRun:
     """A workload on the tensor-core kernel, used like `kernels.cuda.fast.FastRun`.
 
-    workload: of flash2: shapes, causal or no mask.
+    workload: a workload of flash2, causal or without a mask.
     capability: compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
     warps: warps of a block, 4 or 8.
     buffers: tiles each of K and V in shared memory, 1 or 2; none: `most_resident`.
@@ -96,7 +96,7 @@ def shared_bytes(w: Workload, buffers: int) -> int:
 
 
 def resident(w: Workload, warps: int, buffers: int, capability: int | None) -> int:
-    """Return how many blocks are on a multiprocessor at once; of an unknown GPU 0."""
+    """Return how many blocks are on a multiprocessor at once; 0 for an unknown GPU."""
     own = MULTIPROCESSORS.get((capability or 0) / 10)
     if own is None:
         return 0
@@ -105,7 +105,7 @@ def resident(w: Workload, warps: int, buffers: int, capability: int | None) -> i
 
 
 def most_resident(w: Workload, warps: int, capability: int | None) -> int:
-    """Return with how many buffers most blocks are on a multiprocessor; two, if one is no better.
+    """Return the number of buffers with which most blocks are on a multiprocessor; two on a tie.
 
     At d = 128 sm_80 has room for two blocks with one buffer, and for one with two. sm_90 and sm_100
     have room for two in either case, sm_86, sm_89 and sm_120 for one.
@@ -123,7 +123,7 @@ def check(w: Workload, device: Device, capability: int | None = None, buffers: i
 
     capability: compute capability of the GPU, 90 for sm_90.
     buffers: tiles each of K and V in shared memory.
-    Raises KernelError: the first thing that it cannot do, and what it could.
+    Raises KernelError: the first thing that the kernel cannot do, and what it can do.
     """
     need, limit = shared_bytes(w, buffers), device.shared_limit
     for wrong, what in (

@@ -15,14 +15,14 @@ from simulator.problem.workload import Workload
 @cache
 def kernel_lines(algorithm: str) -> tuple[CodeLine, ...]:
     """Return the lines of an algorithm's kernels, each with its file."""
-    return tuple(map(_code_line, source_lines(algorithm)[:-1]))  # the last has no letter
+    return tuple(map(_code_line, source_lines(algorithm)[:-1]))  # the last line is empty
 
 
 def shown_lines(w: Workload, *, recording: bool) -> tuple[CodeLine, ...]:
     """Return the lines of a workload's kernels that people read.
 
-    recording: whether the text is as in the files. Otherwise it is what the fast build of the
-        workload compiles, and nothing that records is in it.
+    recording: whether the text is as in the files. Otherwise it is the text that the workload's
+        fast build compiles, without code that records.
     """
     options = () if recording else build_options(w, trace=False)
     return _shown_lines(w.algorithm, options, recording=recording)
@@ -42,7 +42,7 @@ def _code_line(line: SourceLine) -> CodeLine:
 
 
 def _with_files(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
-    """Name the file where another one begins."""
+    """Add a line with the file's name where another file begins."""
     file = ""
     for line in lines:
         if file and line.file != file:

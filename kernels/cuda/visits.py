@@ -1,4 +1,4 @@
-"""The numbers of one visit, made from what the kernels recorded of it."""
+"""The numbers of one visit, made from the records of the kernels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simulator.program.tile_program import Visit
 def recorded_tile(
     w: Workload, inputs: Inputs, visit: Visit, block: RowBlock, details: Details
 ) -> Tile:
-    """Return a visit's numbers: those of the kernel if it recorded them.
+    """Return a visit's numbers, the kernel's own where it recorded them.
 
-    visit: the visit; if it works on whole rows, it has the details of all their columns.
+    details: the records; if the visit works on whole rows, of all their columns.
     """
     algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
     again = partial(gone_through, w, inputs, visit)
@@ -38,7 +38,7 @@ def recorded_tile(
         )
         if w.pair_dtype is not None:
             masked = rounded(masked, w.pair_dtype)
-        # With a sink the ends are not those of the tile alone, which its ops compute.
+        # With a sink the ends include the sink; the ops compute m and l of the tile alone.
         tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
         found = {**tiles, "P": p, **ends}
         return again(before={}, loads={"S": masked}, recorded=found, unmasked=s)

@@ -1,1 +1,1 @@
-"""What kernels run on: a GPU through CuPy, or the CPU; and which engine a name means here."""
+"""The devices of kernels: a GPU through CuPy, or the CPU; and which engine a name means here."""

@@ -1,4 +1,4 @@
-"""A kernel without one of its barriers, watched: the race that it then has."""
+"""A watched kernel without one of its barriers, and the race that it then has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WithoutBarrier(HostDevice):
 def race_without(w: Workload, barrier: str) -> BarrierRace:
     """Return the race in a workload's kernel without a barrier, or the recorded one.
 
-    Where kernels can be watched it runs now, on the CPU; it takes some seconds.
+    Where kernels can be watched, the kernel runs now, on the CPU; this takes some seconds.
     """
     if watch_reason():
         return replace(recorded_race(w, barrier), seen=UNSEEN)

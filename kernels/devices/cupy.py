@@ -95,7 +95,7 @@ class CupyDevice:
         return self.loaded(content, code)
 
     def forget(self) -> None:
-        """Give the memory back to other programs that CuPy keeps for its next buffers."""
+        """Give back to other programs the memory that CuPy keeps for its next buffers."""
         self._cupy.get_default_memory_pool().free_all_blocks()
 
     def loaded(self, content: bytes, code: str) -> Module:
@@ -162,12 +162,12 @@ class CupyKernel:
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], *, shared_mem: int
     ) -> None:
-        """Launch it."""
+        """Launch the kernel."""
         self._function(grid, block, args, shared_mem=shared_mem)
 
 
 def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
-    """Return a source compiled by NVRTC for a GPU, which the user's cache keeps."""
+    """Return the code that NVRTC makes of a source for a GPU; the user's cache keeps it."""
     reason = nvrtc_reason()
     if reason and getattr(sys, "frozen", False):
         raise KernelError(
@@ -193,7 +193,7 @@ def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
 
 
 def _tiles(options: Sequence[str]) -> str:
-    """Return in words what kernels with these options are for."""
+    """Return in words the tiles, d and type of kernels with these options."""
     said = dict(re.findall(r"-D(\w+)=(\d+)", " ".join(options)))
     dtype = TYPE_NAMES[int(said["ELEMENT"])]
     return f"tiles of {said['BR']} × {said['BC']}, d = {said['HEAD_DIM']}, {dtype}"

@@ -10,7 +10,7 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class GpuStatus:
-    """What the CUDA driver says."""
+    """The CUDA driver's answer about the first GPU."""
 
     name: str  # name of the first device, empty when there is none
     driver: str  # CUDA version that the driver supports, such as ``13.0``; empty without a driver

@@ -1,4 +1,4 @@
-"""All kernels of a workload, watched: what they do that a GPU would not forgive."""
+"""All kernels of a workload, watched for faults that a GPU would not forgive."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 
 MOST_PAIRS = 2**21
-"""Pairs of a query and a key, of all heads, that are watched: some minutes, and 1 GB."""
+"""Most pairs of a query and a key, in all heads, that are watched: some minutes, and 1 GB."""
 BUILDS = ("fast", "trace", "tensor cores")  # what a workload's kernels can be compiled to
 
 
 def builds_of(w: Workload, device: HostDevice) -> tuple[str, ...]:
-    """Return those of `BUILDS` that a workload has."""
+    """Return the builds in `BUILDS` that a workload has."""
     try:
         check(w, device)
     except KernelError:
@@ -49,9 +49,9 @@ def launch_all(w: Workload, inputs: Inputs, device: HostDevice, build: str) -> N
 def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> Iterator[str]:
     """Launch everything of a workload; yield the name of each build when it is done.
 
-    device: one that watches: its `faults` grow.
-    Raises KernelError: this machine cannot watch, or a kernel did something after which it cannot
-        go on.
+    device: a device that watches; its `faults` grow.
+    Raises KernelError: this machine cannot watch, or a kernel did something after which the run
+        cannot go on.
     """
     device = device or HostDevice(watch=True)
     for build in builds_of(w, device):
@@ -60,7 +60,7 @@ def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> It
 
 
 def told_once(faults: list[KernelFault]) -> list[KernelFault]:
-    """Return faults without those that other launches have shown at the same lines."""
+    """Return the faults; the same fault at the same lines in several launches becomes one."""
     kept: dict[object, KernelFault] = {}
     for fault in faults:
         sides = (fault.first, fault.second)

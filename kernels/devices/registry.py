@@ -31,7 +31,7 @@ class GpuAccess:
     """The GPU of a machine."""
 
     status: Callable[[], GpuStatus] = gpu_status  # returns whether there is one
-    opened: Callable[[], Device] = _opened  # returns it as a device
+    opened: Callable[[], Device] = _opened  # returns the GPU as a device
 
 
 GPU = GpuAccess()  # the GPU of this machine
@@ -40,17 +40,17 @@ FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels hav
 
 
 def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine of that name; see `choose_engine`."""
+    """Return the engine of a name; see `choose_engine`."""
     return choose_engine(name, workload, inputs)[0]
 
 
 def choose_engine(
     name: str, workload: Workload, inputs: Inputs, gpu: GpuAccess | None = None
 ) -> tuple[Engine, str]:
-    """Return the engine of that name, and in words why ``auto`` did not take the GPU, "" if it did.
+    """Return the engine of a name, and why ``auto`` did not take the GPU, in words; "" if it did.
 
-    gpu: which GPU; None: that of this machine.
-    Raises InputError: as `--engine` is told; never with ``auto``.
+    gpu: which GPU; None: the GPU of this machine.
+    Raises InputError: the engine cannot be used, as told for `--engine`; never with ``auto``.
     """
     gpu = gpu or GPU
     if workload.faults.on and name in ENGINES:

@@ -31,9 +31,9 @@ FLAGS = (
     "-Wno-unknown-pragmas",
 )
 WATCHED = ("-DHOST_WATCH", "-gdwarf-4")
-"""What a module that is watched is compiled with, beside ``-fsanitize=thread`` for the kernel
-alone: linked with it, the compiler's own library would take the calls that watch.cpp answers.
-addr2line mistakes the names of files in newer debug information."""
+"""The options of a module that is watched, beside ``-fsanitize=thread`` for the kernel alone: if
+the module were linked with that option, the compiler's own library would take the calls that
+watch.cpp answers. addr2line mistakes the names of files in newer debug information."""
 SECONDS = 300  # seconds after which a compiler is stopped
 _LINE = 300  # most letters of the line that says why a compiler refuses a kernel
 
@@ -43,7 +43,7 @@ class Compiler:
     """The C++ compiler that the host engine uses."""
 
     command: str  # path of the compiler; empty when there is none
-    version: str  # first line of what it says about itself
+    version: str  # first line of the compiler's ``--version``
     reason: str  # why there is none, in words a user can act on; empty when there is one
 
     @property
@@ -53,12 +53,12 @@ class Compiler:
 
     @property
     def word(self) -> str:
-        """Return its short name, such as ``g++``."""
+        """The compiler's short name, such as ``g++``."""
         return Path(self.command).name
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What every compilation is called with."""
+        """The options of every compilation."""
         flags = (*FLAGS, "-mfma") if _has_fma() else FLAGS
         # g++ would check at each access whether an extern thread_local has a constructor.
         return flags if "clang" in self.version else (*flags, "-fno-extern-tls-init")
@@ -97,12 +97,12 @@ def find_compiler() -> Compiler:
 def shared_library(
     source: str, options: tuple[str, ...], *, again: bool = False, watch: bool = False
 ) -> Path:
-    """Return the shared library of a translation unit, made now if it is not kept.
+    """Return the shared library of a translation unit, made now if the cache lacks it.
 
     options: definitions, ``-DNAME=value``.
     watch: whether watch.cpp sees what the kernels read and write.
-    Raises KernelError: there is no compiler, or it refuses the source: its own words are in the
-        message.
+    Raises KernelError: there is no compiler, or it refuses the source; the message has the
+        compiler's own words.
     """
     compiler = _compiler()
     flags = WATCHED if watch else ()
@@ -159,7 +159,7 @@ def _key(*parts: object) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the user's environment, none of a bundle's libraries, and words in English."""
+    """Return the user's environment, without a bundle's libraries, with messages in English."""
     found = {"PATH": os.defpath, **os.environ, "LC_ALL": "C"}
     if getattr(sys, "frozen", False):
         users = found.pop("LD_LIBRARY_PATH_ORIG", "")

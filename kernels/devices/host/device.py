@@ -16,8 +16,8 @@ from kernels.errors import KernelError
 class HostDevice:
     """Runs unmodified CUDA kernels on the CPU.
 
-    watch: whether what kernels read and write is watched. One worker then runs all blocks.
-    faults: what has been seen since it was made.
+    watch: whether reads and writes of kernels are watched. One worker then runs all blocks.
+    faults: the faults that have been seen so far.
     Raises KernelError: there is no C++ compiler, or none that can watch.
     """
 
@@ -56,4 +56,4 @@ class HostDevice:
         return HostModule(code, options, self.schedule)
 
     def forget(self) -> None:
-        """Do nothing: arrays return their memory when nobody has them."""
+        """Do nothing: arrays return their memory when nobody uses them."""

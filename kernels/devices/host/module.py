@@ -30,7 +30,7 @@ _DYNAMIC = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
 class ThreadOrder(IntEnum):
-    """The order in which blocks run, and threads that could all continue.
+    """The order of blocks, and of threads that could all continue.
 
     Forward keeps all threads at the same place. Reverse lets the last warp run as far ahead as the
     barriers allow, and begins with the last block. Random chooses any.
@@ -70,7 +70,7 @@ class HostModule:
 
     code: raw CUDA C without includes; its kernels are ``extern "C"``.
     options: definitions, ``-DNAME=value``; options of NVRTC alone are left out.
-    unit: the code with what Python calls.
+    unit: the code with the functions that Python calls.
     definitions: the options that it was compiled with.
     path: the shared library.
     Raises KernelError: there is no compiler, or it refuses the code.

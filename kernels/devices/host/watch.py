@@ -22,9 +22,9 @@ from kernels.errors import KernelError
 
 Kind = Literal["race", "outside", "unwritten", "unwaited"]
 KINDS: tuple[Kind, ...] = ("race", "outside", "unwritten", "unwaited")
-"""In the order of watch.cpp's."""
+"""The kinds of faults, in the order of watch.cpp."""
 IN_TURN = "-DIN_TURN"  # the definition that promises that blocks add up floats one after the other
-MOST = 4096  # pairs of places in machine code that are told apart in one launch, and places
+MOST = 4096  # most pairs of places in machine code, and most places, that one launch tells apart
 _SHARED, _FIXED, _NOWHERE = -1, -2, -3
 
 
@@ -53,7 +53,7 @@ class Place:
 
     file: str  # such as ``flash2.cu``
     line: int  # in the file, counted from 1
-    text: str  # what stands there
+    text: str  # text of the line
     # lines of the text that was compiled: the one that accesses memory, then the call of its
     # function, and so on to the kernel itself
     within: tuple[int, ...]
@@ -66,14 +66,14 @@ class Place:
 class Side:
     """One of the accesses of a fault."""
 
-    place: Place  # where the kernel itself, or a function that it calls, does it
+    place: Place  # line of the access, in the kernel or a function that it calls
     called: Place  # the kernel's own line: `place`, or the call that leads there
     verb: str  # ``reads``, ``writes``, or ``adds to`` in the case of an atomic operation
-    thread: int  # thread, block: which thread of which block did it first, counted from 0
+    thread: int  # thread, block: the thread that did it first, and its block, counted from 0
     block: int
 
     def __str__(self) -> str:
-        """Name the line, and the kernel's own if it is another."""
+        """Return the line, and the kernel's own line if it is another."""
         called = f" (called at {self.called})" if self.called.within != self.place.within else ""
         return f"{self.place}{called}"
 
@@ -86,7 +86,7 @@ class KernelFault:
     # written there), ``unwaited`` (a copy may not have landed yet)
     kind: Kind
     kernel: str  # its name
-    array: str  # the parameter's name, or ``shared memory``; the nearest one if it is outside
+    array: str  # the parameter's name, or ``shared memory``; the nearest one to an access outside
     offset: int  # offset, bytes: bytes from the start of the array, and how many are accessed there
     bytes: int
     size: int  # bytes of the array; 0 if that is not known
@@ -96,20 +96,20 @@ class KernelFault:
 
     @property
     def apart(self) -> int:
-        """0 if both accesses are of one warp, 1 if of one block, 2 if of different ones."""
+        """0 if one warp does both accesses, 1 if one block does, 2 if different blocks do."""
         if self.first is None or self.first.block != self.second.block:
             return 2
         return int(self.first.thread // 32 != self.second.thread // 32)
 
     @property
     def missing(self) -> str:
-        """What orders the two accesses of a race if it stands between them; empty if nothing."""
+        """The barrier that would order the two accesses of a race; empty if no barrier would."""
         if self.kind != "race":
             return ""
         return ("__syncwarp()", "__syncthreads()", "")[self.apart]
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return the fault in one line."""
         now = self.second
         who = f"thread {now.thread} of block {now.block}"
         times = "" if self.times == 1 else f" ({self.times} times)"
@@ -202,7 +202,7 @@ class WatchedModule(HostModule):
         self.library.watch_count(1)
 
     def phases(self) -> list[Phases]:
-        """Return what has been counted, one for each place."""
+        """Return the counted phases, an entry for each place."""
         found = (_Counted * MOST)()
         count = min(self.library.watch_counted(found, MOST), MOST)
         return [
@@ -227,7 +227,7 @@ class WatchedModule(HostModule):
         return [part.split()[-1].strip("*") for part in found[1].split(",")] if found else []
 
     def lines(self, places: Sequence[int]) -> dict[int, tuple[str, tuple[int, ...]]]:
-        """Return of places in machine code the file, and the lines of the code, innermost first."""
+        """Return file and lines of the code for places in machine code, innermost line first."""
         asked = sorted(set(places) - {0})
         command = ["addr2line", "-a", "-i", "-e", str(self.path)]
         words = "\n".join(hex(place - 1) for place in asked)  # within the call
@@ -253,7 +253,7 @@ class WatchedModule(HostModule):
 
 
 class WatchedKernel(HostKernel):
-    """A kernel of a watched module; what is seen is added to the module's faults."""
+    """A kernel of a watched module; its faults are added to the module's faults."""
 
     def __init__(self, module: WatchedModule, name: str) -> None:
         super().__init__(module.library, name, module.schedule)
@@ -284,7 +284,7 @@ class WatchedKernel(HostKernel):
     def _add(
         self, found: list[_Found], arrays: list[tuple[int, np.ndarray]], shared_mem: int
     ) -> None:
-        """Turn what watch.cpp has found into faults, one for each pair of lines."""
+        """Turn the findings of watch.cpp into faults, one for each pair of lines."""
         if not found:
             return
         module = self._module

@@ -1,1 +1,1 @@
-"""What computes a run with NumPy, and what it is compared with; `kernels` has the CUDA engines."""
+"""The NumPy engines and the float64 references; `kernels` has the CUDA engines."""

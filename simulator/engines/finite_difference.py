@@ -1,6 +1,6 @@
 """A gradient without any formula: one number is moved a little both ways.
 
-The loss that is looked at is Σ dO · O over all rows, columns and heads: its gradient of O is dO.
+The loss is Σ dO · O over all rows, columns and heads: the gradient of the loss by O is dO.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.workload import Inputs, Workload
 
 STEP = 2.0**-14
-"""How far a number is moved: the slope is then off by some 1e-8, as float64's sums are."""
+"""How far a number is moved: the error of the slope is then some 1e-8, as in float64 sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossDifference:
     """The loss with a number moved up and down, in float64."""
 
-    number: float  # what is moved
-    # up, down: the loss with `STEP` more and with `STEP` less of it
+    number: float  # the number before the move
+    # up, down: the loss with the number `STEP` larger and `STEP` smaller
     up: float
     down: float
 

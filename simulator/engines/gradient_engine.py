@@ -1,10 +1,10 @@
 """The engine of backward passes: a tile depends on its column block and on its rows.
 
-A forward pass leaves something of each row block: O and LSE, or P. What launches make of rows alone
-(D, or dP and dS) is kept by row blocks. A launch over column blocks adds to sums of keys, which
-stay on chip, and may add to sums of rows, which are in HBM. So what a tile finds are the sums over
-the tiles of its outer block before it, and over those of its rows in earlier column blocks; both
-are kept after some tiles, and computed again from the nearest of them.
+A forward pass leaves O and LSE, or P, of each row block. Numbers that launches make of rows alone
+(D, or dP and dS) are kept by row blocks. A launch over column blocks adds to sums of keys, which
+stay on chip, and may add to sums of rows, which are in HBM. So a tile finds sums over the earlier
+tiles of its outer block, and sums over the tiles of its rows in earlier column blocks. Both are
+kept after some tiles, and computed again from the nearest kept sums.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from simulator.program.state import Numbers, TileMove, Values
 from simulator.program.tile_program import TileProgram, Visit
 
 _APART = 16
-"""Tiles between two after which sums are kept; those after the last that was asked for are, too."""
+"""Sums are kept after every so many tiles, and before the tile that was asked for last."""
 
 
 _MOST_PAIRS = 2**28
-"""Most pairs of a head of which numbers are stored: 1 GiB for each of P, dP and dS."""
+"""Most pairs of a head whose numbers are stored: 1 GiB for each of P, dP and dS."""
 
 
 class GradientEngine:
     """Runs a backward pass op by op, in float32 or float64, and with faults.
 
-    Raises InputError: it would have to store numbers of more pairs than memory has room for.
+    Raises InputError: the pass would store numbers of more pairs than memory has room for.
     """
 
     name = "numpy"
@@ -71,7 +71,7 @@ class GradientEngine:
         added = {
             n: own for n, one in self._groups.items() if (own := one.reads.keys() & one.writes)
         }
-        # The launch that adds to sums of rows in HBM, and which these are.
+        # The launch that adds to sums of rows in HBM, and the names of these sums.
         self._owner, self._added = next(iter(added.items()), (len(launches), set[str]()))
         self._rows: BoundedCache[Numbers] = BoundedCache(128 * MIB, _bytes_of)
         self._sums: BoundedCache[Numbers] = BoundedCache(96 * MIB, _bytes_of)
@@ -131,15 +131,15 @@ class GradientEngine:
         return pairs_of(self._program, head, i, lambda visit: self._done(visit, {}, without))
 
     def left(self, head: int, i: int) -> Numbers:
-        """Return what the forward pass has left of the rows of a row block, by tensor."""
+        """Return a row block's part of the tensors that the forward pass has left, by name."""
         return left_by(self._forward, self._program, head, i)
 
     def gradients(self, kv_head: int) -> dict[str, F32]:
         """Return the gradients of a KV head and of the query heads that share it.
 
-        Row block by row block: terms are added up in the same order as by column blocks.
+        Terms are added row block by row block, in the same order as by column blocks.
 
-        Returns: ``dQ`` (query heads of it, Nq, d), ``dK`` (Nk, d), ``dV`` (Nk, dv), float32 numbers
+        Returns: ``dQ`` (its query heads, Nq, d), ``dK`` (Nk, d), ``dV`` (Nk, dv), float32 numbers
             that the dtype can represent.
         """
         w, program = self.workload, self._program
@@ -174,14 +174,14 @@ class GradientEngine:
     # --- pieces ----------------------------------------------------------------------------
 
     def _names(self, launch: int) -> set[str]:
-        """Return the sums that a launch keeps on chip from a visit to the next."""
+        """Return the names of the sums that a launch keeps on chip from a visit to the next."""
         if launch == len(self._program.launches):
             return set()
         visit = self._program.visit(sum(self._program.sizes[:launch]))
         return self._held(visit)
 
     def _held(self, visit: Visit) -> set[str]:
-        """Return the sums that stay on chip from a visit to the next of its outer block."""
+        """Return the names of the sums on chip that stay for the next visit of the outer block."""
         staying = {tile.name for tile in self._program.staying(visit)}
         return staying & set(self._program.algorithm.left)
 
@@ -191,7 +191,7 @@ class GradientEngine:
         return dict.fromkeys(self._added, zero)
 
     def _in_hbm(self, head: int, i: int) -> Numbers:
-        """Return what HBM has of a row block: what was left, and what is made of rows alone."""
+        """Return a row block's numbers in HBM: left by the forward pass, or made of rows alone."""
 
         def make() -> Numbers:
             found, program = dict(self.left(head, i)), self._program
@@ -221,7 +221,7 @@ class GradientEngine:
         return self._rows.get((head, i), make)
 
     def _sum(self, visit: Visit, *, on_chip: bool) -> dict[str, Values]:
-        """Return the sums that a visit finds, those on chip or those of its rows in HBM."""
+        """Return the sums that a visit finds: sums on chip, or sums of its rows in HBM."""
         program, others = self._program, self._added
         names = self._held(visit)
         left: Numbers = {}
@@ -246,14 +246,14 @@ class GradientEngine:
         return dict(left)
 
     def _of_rows(self, head: int, i: int, launch: int, before: int | None = None) -> list[int]:
-        """Return a launch's visits of some rows in the column blocks before one, or in all."""
+        """Return a launch's visits to a row block, in the column blocks before one or in all."""
         blocks = np.arange(self.workload.grid.Tc if before is None else before)
         seen = blocks[self._program.launches[launch].visits.contains(blocks, i)]
         places = (self._program.index(head, i, int(j), launch) for j in seen)
         return [index for index in places if index is not None]
 
     def _done(self, visit: Visit, found: Numbers, without: Collection[str] = ()) -> Numbers:
-        """Return what is on chip after a visit; without what ops make that are not asked for."""
+        """Return the numbers on chip after a visit, without the ops of the numbers in `without`."""
         *_, last = self._through(visit, found, without=without)
         return last
 
@@ -264,7 +264,7 @@ class GradientEngine:
         left: Numbers | None = None,
         without: Collection[str] = (),
     ) -> Iterator[Numbers]:
-        """Yield what is on chip before a visit's first op, and after each."""
+        """Yield the numbers on chip before a visit's first op, and after each op."""
         w, program = self.workload, self._program
         left = self._in_hbm(visit.head, visit.i) if left is None else left
         here = slice(visit.cols.start, visit.cols.stop)
@@ -293,7 +293,7 @@ def _is_of(op: Op, names: Collection[str]) -> bool:
 def check_stored_pairs(program: TileProgram) -> None:
     """Refuse runs whose launches pass on numbers of more pairs than memory has room for.
 
-    Raises InputError: it names the length and the most pairs.
+    Raises InputError: the error names the length and the most pairs.
     """
     w = program.workload
     stored = {*program.kept, *(spec.name for spec in program.algorithm.tensors)}
@@ -306,7 +306,7 @@ def check_stored_pairs(program: TileProgram) -> None:
 
 
 def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers:
-    """Return what a forward pass leaves of a row block for a backward pass, by tensor."""
+    """Return a row block's part of the tensors that a forward pass leaves, by name."""
     block, kept = forward.row_block(head, i), program.kept
     left: Numbers = {"O": block.o, "LSE": block.lse}
     if any(TENSORS[name].of_pairs for name in kept):
@@ -316,7 +316,7 @@ def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers
 
 
 def _stored(ops: Sequence[Op]) -> Iterator[TileMove]:
-    """Yield what a visit leaves in HBM."""
+    """Yield the moves of a visit's stores, without stores of starting values."""
     for op in ops:
         if op.stores and not op.starts:
             yield from op.moves

@@ -1,4 +1,4 @@
-"""Runs a tile program op by op in float64: every engine is compared with it."""
+"""Runs a tile program op by op in float64: the reference of every engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.program.tile_program import TileProgram, Visit
 class Interpreter:
     """A tile program on a float64 state, in program order.
 
-    left: what an earlier pass has left in HBM, by tensor, (heads, Nq, ...): O and LSE, where a
+    left: tensors that an earlier pass has left in HBM, by name, (heads, Nq, ...): O and LSE, if a
         backward pass starts with them.
     """
 
@@ -41,7 +41,7 @@ class Interpreter:
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:
         """Do the ops one by one; yield visit, op index and op after each.
 
-        What an op has made is then in ``state.chip`` and ``state.hbm``.
+        The results of the op are then in ``state.chip`` and ``state.hbm``.
         """
         for index in range(len(self.program)):
             visit = self.program.visit(index)

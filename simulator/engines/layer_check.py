@@ -18,8 +18,8 @@ def output_error(
 ) -> float:
     """Return the largest difference of Y from float64, 0 where nothing was checked.
 
-    inputs: its Q, K and V; those of the comparison are products in float64, rounded as these are.
-    found: some rows, and O of all heads in them, (H, rows, dv).
+    inputs: Q, K and V of the run; the comparison makes its own from x in float64, rounded alike.
+    found: some rows, and O of all heads in these rows, (H, rows, dv).
     """
     q, k, v = layer.heads(exact=True)
     exact = replace(inputs, q=q.reshape(inputs.q.shape), k=k, v=v)  # gates stay as they are

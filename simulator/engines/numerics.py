@@ -13,12 +13,12 @@ from simulator.problem.workload import Workload
 
 Visible = Callable[[int, int], NDArray[np.bool_] | None]
 Change = Callable[[int, int, F32], F32]
-"""Scaled products (rows, keys) of the keys from one to another, made into scores."""
+"""``change(start, stop, s)`` makes scores of scaled products of these keys, (rows, keys)."""
 Span = tuple[int, int]
 
 
 def change_of(w: Workload, head: int, i: int) -> Change | None:
-    """Return what makes scores of a row block's scaled products; None if they are scores."""
+    """Return the function that makes a row block's scores of scaled products; None if no change."""
     rows = w.grid.row_range(i)
     if not w.changes_scores:
         return None
@@ -26,7 +26,7 @@ def change_of(w: Workload, head: int, i: int) -> Change | None:
 
 
 def visible_to(w: Workload, head: int, i: int) -> Visible:
-    """Return what gives the mask of some keys for a row block, None if it hides nothing."""
+    """Return the function that gives a row block's mask of some keys; None if nothing is hidden."""
     grid, rows, mask = w.grid, w.grid.row_range(i), w.mask.of_head(head)
 
     def visible(start: int, stop: int) -> NDArray[np.bool_] | None:

@@ -48,12 +48,12 @@ class _Stretch:
 class NumpyEngine:
     """Runs a workload on the CPU, in float32, with NumPy.
 
-    A row block is walked once, many tiles at a time, and keeps m and l after every tile and O at a
-    few of them; a single tile is recomputed from the nearest of those. This is the idea of the
+    A row block is walked once, many tiles at a time, and keeps m and l after every tile and O after
+    a few tiles; a single tile is recomputed from the nearest kept O. This is the idea of the
     algorithm itself: recompute rather than store.
 
     S and P of the naive algorithm are float32 although their bytes are counted at the width of the
-    dtype. Where they are to be rounded (`Workload.pair_dtype`), `OpEngine` does it.
+    dtype. Where they are to be rounded (`Workload.pair_dtype`), `OpEngine` runs.
     """
 
     name = "numpy"
@@ -63,7 +63,7 @@ class NumpyEngine:
         self.workload = workload
         self.inputs = inputs
         self._visits = worked_columns(workload)
-        # The walk has its own threads; those of BLAS would only wait for them and use a processor.
+        # The walk has its own threads; BLAS threads would only wait for them and use a processor.
         threadpool_limits(1, user_api="blas")
         self._threads = min(2, os.cpu_count() or 1)
         self._stretches: BoundedCache[_Stretch] = BoundedCache(48 * MIB, lambda s: s.bytes)
@@ -80,7 +80,7 @@ class NumpyEngine:
         """Walk all row blocks of a head, in their order, as many at once as there are threads."""
         blocks = range(self.workload.grid.Tr)
         with ThreadPoolExecutor(self._threads) as pool:
-            # Only a few ahead, so that what is not taken yet stays small.
+            # Only a few ahead, so that few finished row blocks wait in memory.
             waiting: deque[Future[RowBlock]] = deque()
             for i in blocks:
                 waiting.append(pool.submit(self._walk, head, i, 1))
@@ -104,13 +104,13 @@ class NumpyEngine:
         return RowBlock(walk.m, walk.l, o, walk.lse, walk, sum(a.nbytes + ARRAY for a in arrays))
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return the numbers of one visit, m and l being those of the row block."""
+        """Return the numbers of one visit, with m and l as the row block has them."""
         w, algorithm = self.workload, algorithm_of(self.workload)
         again = partial(gone_through, w, self.inputs, visit)
         ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
         if algorithm.stores_scores and visit.launch == 1:
             s, masked = self._scores(visit)
-            # With a sink they are not those of the tile alone, which its ops compute.
+            # With a sink these are not m and l of the tile alone; the ops compute the tile's.
             tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
             return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
         walk = block.extra
@@ -192,7 +192,7 @@ class NumpyEngine:
         before = self._column_before(i, columns[0])
         m_prev = self._start(head, i)[0] if before is None else walk.m[:, before]
         tops = np.ascontiguousarray(walk.m[:, columns].T)
-        shrinks = exp_shift(np.concatenate([m_prev[None], tops[:-1]]), tops)  # of all at once
+        shrinks = exp_shift(np.concatenate([m_prev[None], tops[:-1]]), tops)  # of all tiles at once
         starts = [0]
         for n, (k0, k1) in enumerate(ranges):
             at = starts[-1]
@@ -200,7 +200,7 @@ class NumpyEngine:
             p = exp_shift(masked[at : starts[-1]], tops[n])
             matmul(p.T, v[k0:k1], out=sums[n + 1])
             sums[n + 1] += shrinks[n][:, None] * sums[n]
-        sums[-1] = walk.checkpoints[number + 1]  # so that a number is the same everywhere
+        sums[-1] = walk.checkpoints[number + 1]  # so that O has the same bits everywhere
         return _Stretch(first, columns, tuple(starts), s, masked, sums)
 
     def _operands(self, head: int, i: int) -> tuple[F32, F32, F32]:
@@ -227,9 +227,9 @@ class NumpyEngine:
 
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine of NumPy.
+    """Return the NumPy engine of a workload.
 
-    It goes op by op if tiles cannot be walked, a fault is on or numbers of pairs are rounded.
+    The engine goes op by op if tiles cannot be walked, a fault is on or P and S are rounded.
     """
     own = algorithm_of(workload)
     if own.walks and not workload.faults.on and workload.pair_dtype is None:

@@ -1,8 +1,8 @@
 """The engine that does every op as it is written, in float32 or float64, and with faults.
 
-It runs any algorithm and is simple rather than fast. It computes a row block visit by visit and
-keeps the state before every `STRETCH`-th visit, of long row blocks before fewer; a single visit is
-computed again from there.
+The engine runs any algorithm and is simple rather than fast. It computes a row block visit by
+visit and keeps the state before every `STRETCH`-th visit (fewer states in long row blocks). A
+single visit is computed again from the nearest kept state.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from simulator.program.state import State, TileMove, Values
 from simulator.program.tile_program import Visit
 
 STRETCH, MOST_STATES = 16, 512
-"""Least number of visits between two states that are kept, and how many are kept of a row block:
-each is some 45 small objects, and a row block may have 100 000 visits of one key."""
+"""Fewest visits from one kept state to the next, and most kept states of a row block: a state is
+some 45 small objects, and a row block may have 100 000 visits of one key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class _Walk:
 class OpEngine:
     """Runs a workload op by op. Numbers that overflow become infinite or NaN without a warning.
 
-    number: what it computes in. With float64 and without faults, the other engines are compared
-        with it; arrays are then float64 where their descriptions say float32.
+    number: the type of all numbers. With float64 and without faults, this engine is the reference
+        of the others; arrays are then float64 where their descriptions say float32.
     """
 
     name = "numpy"
@@ -92,8 +92,8 @@ class OpEngine:
                 for _ in self._steps(state, visit, self._program.ops(index)):
                     pass
                 if not self._program.launches[visit.launch].combines:
-                    # What comes after holds until the next visit; the rest is not written yet,
-                    # because that would take as long as the square of the number of visits.
+                    # m and l hold until the next visit. Later columns are not written yet: to write
+                    # them each time would take time with the square of the number of visits.
                     until = visit.j if visit.j > last else grid.Tc
                     m[:, last + 1 : until] = m[:, last : last + 1]
                     l[:, last + 1 : until] = l[:, last : last + 1]
@@ -123,12 +123,12 @@ class OpEngine:
         return self._stretch(visit.head, visit.i, walk, number)[visit.index]
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
-        """Return S and P of a row block; P is what was multiplied by V."""
+        """Return S and P of a row block; P as it was multiplied by V."""
         walk = block.extra
         assert isinstance(walk, _Walk)
         s = np.full((len(block.o), self.workload.seqlen_k), np.nan, dtype=self._number)
         p = np.full_like(s, np.nan)
-        # No tile is kept: of a whole head they would be a million small objects.
+        # No tile is kept: the tiles of a whole head would be a million small objects.
         with np.errstate(all="ignore"):
             for number, first in enumerate(walk.states):
                 state = first.copy()
@@ -144,7 +144,7 @@ class OpEngine:
     # --- pieces ----------------------------------------------------------------------------
 
     def _start(self, head: int, rows: range) -> State:
-        """Return the state of a row block before its first visit, after that of its head."""
+        """Return a row block's state before its first visit, cleared by the head's first ops."""
         q, k, v = self.inputs.q, self.inputs.k, self.inputs.v
         state = State(
             q, k, v, self._number, head=head, rows=rows,
@@ -157,7 +157,7 @@ class OpEngine:
         for index in self._program.opening(head):
             visit, w = self._program.visit(index), self.workload
             for op in self._program.ops(index):
-                # Other algorithms clear nothing, and what is not written must stay as it is.
+                # Other algorithms clear nothing, and unwritten tensors must stay as they are.
                 if isinstance(op, StoreConstants):
                     own = tuple(_within(move, rows) for move in op.moves if rows.start in move.rows)
                     replace(op, moves=own).apply(state)
@@ -219,7 +219,7 @@ class OpEngine:
 
 
 def _within(move: TileMove, rows: range) -> TileMove:
-    """Return the part of a move that some rows are moved by."""
+    """Return the part of a move that moves some rows."""
     return replace(
         move, rows=range(max(move.rows.start, rows.start), min(move.rows.stop, rows.stop))
     )

@@ -1,4 +1,4 @@
-"""What an engine returns: row blocks, and the numbers of a visit after each of its ops."""
+"""The results of engines: row blocks, and the numbers of a visit after each of its ops."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class RowBlock:
     # it in float32
     o: F32
     lse: F32  # (rows,) float32, ``m + ln l``; -inf for a row that saw nothing
-    extra: object  # what the engine itself keeps, to give the numbers of single tiles quickly
-    bytes: int  # memory that all of it takes
+    extra: object  # data of the engine itself, to return the numbers of single tiles quickly
+    bytes: int  # memory of all fields
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """The numbers of one visit, read-only; r and c are its rows and columns."""
 
-    ops: tuple[Op, ...]  # what the visit does
+    ops: tuple[Op, ...]  # the ops of the visit
     seen: NDArray[np.bool_]  # (r, c) bool, which pairs are visible
     # The newest numbers by name before the first op, and after each op: m and l (r,), O (r, dv) and
     # S and P (r, c) where they exist, the loaded tiles, and the other numbers of ops (such as
@@ -50,7 +50,7 @@ class Tile:
 
     @property
     def bytes(self) -> int:
-        """Memory of the numbers and what holds them; what several states share counts once."""
+        """Memory of numbers and containers; an array that several states share counts once."""
         arrays = {id(values): values for state in self.states for values in state.values()}
         held = ARRAY * len(arrays) + TABLE * len(self.states)
         return self.seen.nbytes + held + sum(values.nbytes for values in arrays.values())
@@ -67,7 +67,7 @@ class Tile:
         return self.states[-1].get(name)
 
     def first(self, name: str) -> Values:
-        """Return a number as it is when the visit has made it first."""
+        """Return the first values of a number in the visit."""
         return next(state[name] for state in self.states if name in state)
 
     def before(self, name: str) -> F32:
@@ -89,7 +89,7 @@ class Tile:
 
     @property
     def p_used(self) -> F32:
-        """What is multiplied by V, (r, c): a fault may scale or mask P after the sum."""
+        """The P that V is multiplied by, (r, c): a fault may scale or mask P after the sum."""
         last = self.last("P")
         return frozen(np.zeros_like(self.s)) if last is None else last
 
@@ -100,7 +100,7 @@ class Tile:
 
     @property
     def m(self) -> F32:
-        """(r,), running maximum after it."""
+        """(r,), running maximum after the visit."""
         return self.states[-1].get("m", self.blank["m"])
 
     @property
@@ -110,7 +110,7 @@ class Tile:
 
     @property
     def l(self) -> F32:  # noqa: E743
-        """(r,), running sum after it."""
+        """(r,), running sum after the visit."""
         return self.states[-1].get("l", self.blank["l"])
 
     @property
@@ -157,7 +157,7 @@ class _Recorded(dict[str, Values]):
 class Again(State):
     """A state in which a visit is computed again; nothing is stored.
 
-    loads: what the visit loads beside them, as it is to be loaded.
+    loads: by tensor, numbers that the visit loads instead of the numbers in HBM.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Again(State):
         return super().view(move) if found is None else found
 
     def store(self, move: TileMove, values: Values | float) -> None:
-        """Write nothing: the numbers in HBM are those of the engine."""
+        """Write nothing: the engine has the numbers of HBM."""
 
 
 def blank(
@@ -191,7 +191,7 @@ def blank(
 ) -> dict[str, Values]:
     """Return m, l and O of some rows that have seen nothing, and factors of 1.
 
-    Without a softmax there is no m, and without a sum of weights no l: it is NaN.
+    Without a softmax m is NaN; without a sum of weights l is NaN.
     """
     r, algorithm = len(rows), algorithm_of(w)
     m, l = w.start(head, rows, split)
@@ -213,11 +213,11 @@ def gone_through(
     loads: Numbers = MappingProxyType({}),
     unmasked: F32 | None = None,
 ) -> Tile:
-    """Return a visit's numbers after each op, from those that an engine has recorded.
+    """Return a visit's numbers after each op, from the numbers that an engine has recorded.
 
-    before: the numbers of its rows that exist before it.
-    recorded: those numbers of ops that the engine has recorded (`Op.recorded`). The ops compute the
-        others from them, in float32.
+    before: the numbers of the visit's rows that exist before the visit.
+    recorded: the numbers that the engine has recorded (`Op.recorded`). The ops compute the other
+        numbers from these, in float32.
     unmasked: (r, c) float32, scores before the mask, if no op of the visit makes them.
     """
     algorithm = algorithm_of(w)
@@ -227,7 +227,7 @@ def gone_through(
     states: list[Numbers] = [dict(chip)]
     for op in ops:
         chip.now = {name: recorded[name] for name in op.makes if name in recorded}
-        if len(op.recorded) == len(chip.now) == 1:  # the one number that it makes is known
+        if len(op.recorded) == len(chip.now) == 1:  # the only number of the op is known
             chip.update(chip.now)
         else:
             op.apply(state)
@@ -274,12 +274,12 @@ class Engine(Protocol):
         """Return all row blocks of a head, in their order."""
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return the numbers of one visit of that row block."""
+        """Return the numbers of one visit of a row block."""
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
         """Return S (masked) and P of a row block, (rows, Nk) each; NaN in skipped tiles.
 
-        Every tile's P is as that tile computes it; naive's is divided by l.
+        P of a tile is as the tile's visit computes it; P of naive is divided by l.
         """
 
     def forget(self) -> None:
@@ -291,7 +291,7 @@ class BackwardEngine(Protocol):
     """An engine that also computes gradients."""
 
     def left(self, head: int, i: int) -> Numbers:
-        """Return what the forward pass has left of the rows of a row block, by tensor."""
+        """Return a row block's part of the tensors that the forward pass has left, by name."""
 
     def gradients(self, kv_head: int) -> dict[str, F32]:
         """Return dQ of the query heads that share a KV head, and its dK and dV."""

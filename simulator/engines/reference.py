@@ -1,4 +1,4 @@
-"""Attention in float64 from its definition: every number is compared with it."""
+"""Attention in float64 from its definition: the reference of all engines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reference_gradients(
 
     With P the weights of a row, ``dV = Pᵀ dO`` and ``dP = dO Vᵀ``; the Jacobian of a softmax is
     ``diag(P) - P Pᵀ``, so ``dS = P ∘ dP - P (P · dP)``; and a score is ``scale · q·k``, soft-capped
-    or not. O and the log-sum-exp have no part in it.
+    or not. O and the log-sum-exp are not needed.
 
     Returns
     -------
@@ -118,9 +118,9 @@ def _softmax_times(w: Workload, inputs: Inputs, head: int, rows: range) -> tuple
 def _state_times(
     w: Workload, phi: FeatureMap, inputs: Inputs, head: int, rows: range, q: F64, k: F64, v: F64
 ) -> tuple[F64, F64]:
-    """Return what a state is to give: weights of every pair, divided by their sum if there is one.
+    """Return O and LSE of linear attention, from the weights of all pairs.
 
-    Without one LSE is NaN.
+    O is divided by the sum of the weights; a rule without this sum has an LSE of NaN.
     """
     assert w.rule is not None
     gate = None if inputs.gate is None else inputs.gate[w.kv_head_of[head]].astype(np.float64)
@@ -144,8 +144,8 @@ def _parts(rows: range, size: int) -> Iterator[range]:
 def error_rows(workload: Workload, limit: int = 2**28) -> Iterable[int]:
     """Return the row blocks that are compared with the reference.
 
-    These are all row blocks if there are at most `limit` scores in all heads. Otherwise they are as
-    many as have fewer scores, evenly spread, and always the first and the last.
+    These are all row blocks if there are at most `limit` scores in all heads. Otherwise they are
+    fewer, with at most `limit` scores, evenly spread; always the first and the last.
     """
     blocks = workload.grid.Tr
     per_block = workload.heads * workload.rows * workload.seqlen_k

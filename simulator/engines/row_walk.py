@@ -6,8 +6,8 @@ walked independently and merged afterwards.  A row block is therefore walked in 
 1. ``_fold_chunk`` treats every chunk (a few tiles, small enough to stay in cache) as if the row
    had seen nothing before it.  Chunks are independent, so two threads can share them and the
    result does not depend on how they do.
-2. ``_join`` merges the chunks in order, turning their own statistics into those that a
-   tile-by-tile walk has after each tile.
+2. ``_join`` merges the chunks in order, turning their own statistics into the statistics of a
+   tile-by-tile walk after each tile.
 
 Scores are kept transposed, (keys, rows): reductions over a tile then read whole rows of memory,
 whatever the tile width.
@@ -47,12 +47,12 @@ because float32 numbers are normal down to exp(-87); and no sum of terms up to e
 overflow.
 """
 
-LOWEST = np.finfo(np.float32).min  # of the finite numbers
+LOWEST = np.finfo(np.float32).min  # the lowest finite number
 
 
 @dataclass(frozen=True, slots=True)
 class RowBlockWalk:
-    """What the online softmax of one row block produced; every array is read-only."""
+    """The results of the online softmax of one row block; every array is read-only."""
 
     # ndarray of float32, shape (rows, Tc): running maximum of the scaled scores after column block
     # j; -inf before any visible pair
@@ -75,7 +75,7 @@ class RowBlockWalk:
             getattr(self, name).flags.writeable = False
 
 
-@np.errstate(all="ignore")  # weights become 0, and what float32 cannot hold infinite or NaN
+@np.errstate(all="ignore")  # weights become 0, numbers too large for float32 infinite or NaN
 def walk_row_block(
     q: F32,
     k: F32,
@@ -118,7 +118,7 @@ def walk_row_block(
         m[0], l[0] = start
     acc = np.zeros((at.size, rows, v.shape[1]), dtype=np.float32)
 
-    @np.errstate(all="ignore")  # a thread begins without what its caller ignores
+    @np.errstate(all="ignore")  # a thread begins without its caller's errstate
     def work(chunks: Iterator[int]) -> None:
         scratch = np.empty((min(per_chunk, visited.size) * cols, rows), dtype=np.float32)
         for c in chunks:
@@ -128,7 +128,7 @@ def walk_row_block(
             filled = scores_into(x, scaled_q_t, k, pieces)
             change_in(x, pieces, change)
             mask_into(x, pieces, visible)
-            x[filled:] = -np.inf  # what the last tile lacks, if it is narrower
+            x[filled:] = -np.inf  # keys that the last tile lacks, if it is narrower
             after = slice(a + 1, b + 1)
             _fold_chunk(x.reshape(-1, cols, rows), v, pieces, m[after], l[after], acc[c + 1])
 
@@ -219,9 +219,10 @@ def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:
 
 
 def _kept(m: F32, by: float) -> F32:
-    """Return the maxima that are kept in place of those of all tiles so far, (tiles + 1, rows).
+    """Return the maxima that are kept in place of the maxima so far, (tiles + 1, rows).
 
-    Whenever one moves it becomes the maximum so far, because it was less than `by` below it.
+    A kept maximum is at most `by` below the maximum so far, and when it moves, it becomes the
+    maximum so far.
     """
     out = m.copy()
     for n in range(1, len(m)):
@@ -230,5 +231,5 @@ def _kept(m: F32, by: float) -> F32:
 
 
 def _finite(m: F32) -> F32:
-    """Return the maximum to subtract; if m is -inf it is finite, so exp(-inf - it) is 0."""
+    """Return the maximum to subtract: finite where m is -inf, so exp(-inf - maximum) is 0."""
     return np.maximum(m, LOWEST)

@@ -1,7 +1,7 @@
 """The engine of algorithms that deal keys out to splits, many tiles at a time.
 
-It has the bits of `OpEngine`: only the tiles of a split are computed at once
-(`simulator.engines.split_walk`). Everything else is done op by op: what comes after a split's last
+Its results have the same bits as `OpEngine`'s: only the tiles of a split are computed at once
+(`simulator.engines.split_walk`). Everything else is done op by op: the ops after a split's last
 tile, the visit that joins the splits, and a single visit that is asked for.
 """
 
@@ -24,7 +24,7 @@ from simulator.program.tile_program import Visit
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """The splits of a row block, and what they have left in HBM for the visit that joins them."""
+    """The splits of a row block, and the HBM that they have left for the visit that joins them."""
 
     splits: tuple[SplitWalk, ...]
     left: State
@@ -63,7 +63,7 @@ class SplitEngine(OpEngine):
         return RowBlock(frozen(m), frozen(l), frozen(o), frozen(lse), extra, size)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return the numbers of one visit, computed again from what it finds."""
+        """Return the numbers of one visit, computed again from the state that it finds."""
         walked = block.extra
         assert isinstance(walked, _Walked)
         state = walked.left.copy()
@@ -106,9 +106,9 @@ class SplitEngine(OpEngine):
         return walk_split(split, m.astype(np.float32), l.astype(np.float32))
 
     def _end(self, state: State, walk: SplitWalk, head: int, i: int, number: int) -> None:
-        """Do what comes after the last tile of a split: O is divided and stored."""
+        """Do the ops after the last tile of a split: O is divided and stored."""
         tiles = len(walk.split.columns)
-        if tiles:  # what sees nothing has been cleared at the start
+        if tiles:  # a split that sees nothing has been cleared at the start
             index = self._program.index(head, i, int(walk.split.columns[-1]))
             assert index is not None
             visit, ops_of = self._program.visit(index), self._program.algorithm.ops
@@ -118,7 +118,7 @@ class SplitEngine(OpEngine):
                 op.apply(state)
 
     def _after_columns(self, head: int, i: int, splits: tuple[SplitWalk, ...]) -> tuple[F32, F32]:
-        """Return m and l after every column block: those of the split that it is in."""
+        """Return m and l after every column block, each in the split of the block."""
         w = self.workload
         columns = np.concatenate([walk.split.columns for walk in splits])
         seen = np.searchsorted(columns, np.arange(w.grid.Tc), side="right")

@@ -1,9 +1,9 @@
-"""The tiles of one split, many per NumPy call, with the bits that they have one by one.
+"""The tiles of one split, many per NumPy call, with the same bits as one by one.
 
-What a tile makes alone (its scores, their maximum, its exponentials, their sum and their product
-with V) is made for a stack of tiles at once: NumPy does the same with each of them as with one
-alone. What goes from tile to tile is small, m by itself and O beside l as one more column, and is
-done tile by tile, in the order and with the roundings of the ops.
+The numbers of a tile alone (its scores, their maximum, its exponentials, their sum and their
+product with V) are made for a stack of tiles at once: NumPy does the same with each tile as with
+one alone. Few numbers go from tile to tile: m, and O with l as one more column. They are made tile
+by tile, in the order and with the roundings of the ops.
 
 References
 ----------
@@ -32,12 +32,12 @@ T = TypeVar("T", np.float32, np.bool_)
 STACK_KEYS = 2048
 """Keys of a stack: its tiles of K and V stay in cache."""
 KEPT_BYTES = 4 * 2**20
-"""Bytes of the sums that are kept of a split; between two of them they are added up again."""
+"""Bytes of a split's kept sums; the sums between two kept ones are added up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What the tiles of a split are computed from."""
+    """The inputs of the tiles of a split."""
 
     q: F32  # (rows, d) float32, queries times the scale
     # k, v: (Nk, d) and (Nk, dv) float32
@@ -50,7 +50,7 @@ class Split:
     keeps: float | None  # by how much m must grow to move; None: by anything
 
     def stacks(self, first: int, stop: int) -> Iterator[TileStack]:
-        """Yield the tiles from the `first`-th on before the `stop`-th, in stacks of one width."""
+        """Yield the tiles from number `first` to before number `stop`, in stacks of one width."""
         most, n_keys = max(1, STACK_KEYS // self.cols), len(self.k)
         whole = n_keys // self.cols
         while first < stop:
@@ -87,7 +87,7 @@ class Split:
         return m
 
     def added(self, stack: TileStack, s: F32, m: F32) -> F32:
-        """Return what each tile adds to O and, as the last number, to l: (tiles, rows, dv + 1)."""
+        """Return each tile's terms of O and, in the last column, of l: (tiles, rows, dv + 1)."""
         p = exp_shift(s, m[1:, :, None])
         v = self.v[stack.keys.start : stack.keys.stop].reshape(stack.tiles, stack.width, -1)
         return np.concatenate([matmul(p, v), p.sum(axis=2)[:, :, None]], axis=2)
@@ -98,8 +98,8 @@ class TileStack:
     """Tiles of one split that follow each other and have equally many keys."""
 
     first: int  # how many tiles of the split come before
-    tiles: int  # how many they are
-    keys: range  # those of all of them
+    tiles: int  # how many tiles the stack has
+    keys: range  # keys of all tiles
 
     @property
     def width(self) -> int:
@@ -109,20 +109,20 @@ class TileStack:
 
 @dataclass(frozen=True, slots=True)
 class SplitWalk:
-    """What the tiles of a split leave, after none of them, one, two and so on to all."""
+    """The numbers of a split after no tile, one tile, two tiles and so on to all."""
 
-    split: Split  # what it was computed from
+    split: Split  # the inputs
     # m, l: (tiles + 1, rows) float32
     m: F32
     l: F32
-    # (kept, rows, dv + 1) float32: O, not divided, and l beside it, after every `apart`-th tile and
-    # last after all
+    # (kept, rows, dv + 1) float32: O, not divided, and l as the last column, after every `apart`-th
+    # tile and last after all tiles
     sums: F32
-    apart: int  # how many tiles are between two that are kept
+    apart: int  # tiles from one kept sum to the next
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes, without its inputs."""
+        """Memory of the walk without its inputs."""
         own = self.m, self.l, self.sums, self.split.columns
         return sum(array.nbytes + ARRAY for array in own)
 
@@ -147,7 +147,7 @@ class SplitWalk:
 
 
 def walk_split(split: Split, m: F32, l: F32) -> SplitWalk:
-    """Go through all tiles of a split, of which nothing is known but m and l before the first."""
+    """Go through all tiles of a split, from m and l before the first tile."""
     tiles, shape = len(split.columns), (len(m), split.v.shape[1] + 1)
     apart = max(1, ceil(tiles * shape[0] * shape[1] * m.itemsize / KEPT_BYTES))
     tops, totals = (np.empty((tiles + 1, len(m)), np.float32) for _ in range(2))
@@ -171,7 +171,7 @@ def walk_split(split: Split, m: F32, l: F32) -> SplitWalk:
 
 
 def _running(total: F32, added: F32, m: F32) -> Iterator[F32]:
-    """Yield O and l after each tile of a stack: ``alpha`` times what was, and what it adds."""
+    """Yield O and l after each tile of a stack: ``alpha`` times the old sum, plus new terms."""
     alpha = exp_shift(m[:-1], m[1:])[:, :, None]
     for factor, own in zip(alpha, added, strict=True):
         total = factor * total
@@ -185,5 +185,5 @@ def _in_rows(s: F32) -> F32:
 
 
 def _in_tiles(rows: NDArray[T], tiles: int) -> NDArray[T]:
-    """Return what is (rows, keys) as it is of a stack, (tiles, rows, width)."""
+    """Return an array (rows, keys) in the shape of a stack, (tiles, rows, width)."""
     return np.ascontiguousarray(rows.reshape(len(rows), tiles, -1).transpose(1, 0, 2))

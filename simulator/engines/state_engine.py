@@ -1,7 +1,7 @@
-"""The engine of algorithms whose row blocks depend on those before them through a state.
+"""The engine of algorithms whose row blocks depend on earlier row blocks through a state.
 
-It does every op as it is written. What a visit leaves to the next (`TileAlgorithm.left`) is kept
-after some visits, so a row block far into a run starts from the nearest of those.
+The engine does every op as it is written. After some visits it keeps the numbers that a visit
+leaves to the next (`TileAlgorithm.left`), so a row block far into a run starts nearby.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from simulator.program.state import Numbers, State, Values
 from simulator.program.tile_program import Visit
 
 _APART = 16
-"""Visits between two that keep what they leave; the last one that was asked for does, too."""
+"""Numbers left are kept after every so many visits, and after the visit before the wanted one."""
 
 
 class StateEngine(OpEngine):
-    """Runs a workload op by op; a visit starts with what those before it have left."""
+    """Runs a workload op by op; a visit starts with the numbers that earlier visits have left."""
 
     def __init__(
         self, workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
@@ -38,11 +38,11 @@ class StateEngine(OpEngine):
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of what is kept."""
+        """Memory of the numbers that are kept."""
         return self._left.bytes + self._tiles.bytes
 
     def forget(self) -> None:
-        """Forget all tiles, and what visits have left."""
+        """Forget all tiles, and the numbers that visits have left."""
         self._left.clear()
         self._tiles.clear()
 
@@ -57,13 +57,13 @@ class StateEngine(OpEngine):
             l = state.chip.get("l", nothing["l"])
             lse = log_sum_exp(np.zeros_like(l), l)
             o = round_to(state.hbm["O"][0].astype(np.float32), w.dtype)
-        # No row has an m, and its l is the same after every column block: that of its end.
+        # No row has an m, and after every column block a row has its final l.
         m, l = (np.repeat(x[:, None], w.grid.Tc, axis=1) for x in (nothing["m"], l))
         size = sum(array.nbytes + ARRAY for array in (m, l, o, lse))
         return RowBlock(frozen(m), frozen(l), frozen(o), frozen(lse), None, size)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return the numbers of one visit, computed again from what the one before it left."""
+        """Return the numbers of one visit, computed again from the state that the visit finds."""
 
         def make() -> Tile:
             with np.errstate(all="ignore"):
@@ -90,7 +90,7 @@ class StateEngine(OpEngine):
     # --- pieces ----------------------------------------------------------------------------
 
     def _chain(self, visit: Visit) -> Sequence[int]:
-        """Return the visits that lead to a visit, itself last."""
+        """Return the visits that a visit depends on, in order, and last the visit itself."""
         launch = self._program.launches[visit.launch]
         if launch.of_keys or launch.carries:
             return range(self._program.head_bounds(visit.index)[0], visit.index + 1)
@@ -104,7 +104,7 @@ class StateEngine(OpEngine):
         return self._chain(self._program.visit(last))
 
     def _before(self, chain: Sequence[int]) -> State:
-        """Return the state that the last of some visits finds, after all others of them."""
+        """Return the state that the last visit of a chain finds, after all visits before."""
         kept = range(len(chain) - 1, 0, -1)
         at = next((n for n in kept if chain[n - 1] in self._left), 0)
         left = self._left.get(chain[at - 1], dict) if at else {}

@@ -1,10 +1,10 @@
 """Which tiles a mask of several conditions leaves visible, by arithmetic on boxes.
 
 A box is some rows next to each other and some keys next to each other of one document and one row
-of the block mask. Inside it, only the distance of a pair decides. What the rows of a box see
-together, and what all of them see, are a few intervals of keys, so no pair and no tile is looked
-at. Only a mask that says of each pair whether it is visible has no such intervals: its pairs are
-looked at, as many at once as fit a cache.
+of the block mask. Inside a box, only the distance of a pair decides. The keys that some row of a
+box sees, and the keys that all its rows see, are a few intervals, so no pair and no tile is looked
+at. Only a mask that lists single pairs has no such intervals: its pairs are looked at, as many at
+once as fit a cache.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 MOST_TEETH = 2**24  # most intervals that a dilated window may have: more would take gigabytes
 
 Parts = Sequence[tuple[I64, I64]]
-"""Some rows of each row block, as the keys with which the first and the last are aligned."""
+"""Some rows of each row block, as the keys that their first and last row are aligned with."""
 
 
 class _OpenRows(NamedTuple):
-    """Rows that the same documents and blocks are open to."""
+    """Rows to which the same documents and blocks are open."""
 
     block: I64  # row block of each
-    # first, last: the keys with which its first and last row are aligned
+    # first, last: the keys that the first and last of these rows are aligned with
     first: I64
     last: I64
 
 
 class _Spans(NamedTuple):
-    """Keys `start` to ``stop - 1`` of the `of`-th rows."""
+    """Keys `start` to ``stop - 1`` of entry `of` in some `_OpenRows`."""
 
     of: I64
     start: I64
@@ -69,7 +69,7 @@ PAIRS_AT_ONCE = 2**20  # pairs that are looked at together, unless a row block h
 
 
 def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:
-    """Return the column blocks of which each row block, in any head or all, sees some or all."""
+    """Return the column blocks where each row block sees a pair; `every`: all pairs, all heads."""
     join = np.logical_and if every else np.logical_or
     keys, starts = range(mask.seqlen_k), np.arange(0, mask.seqlen_k, cols)
     step = rows * max(1, PAIRS_AT_ONCE // (rows * mask.seqlen_k))
@@ -87,7 +87,7 @@ _FAR = np.iinfo(np.int64)
 
 
 def _cut(mask: Mask, parts: Parts) -> _OpenRows:
-    """Return the rows of each row block, cut where what is open to them changes."""
+    """Return the rows of each row block, cut where the conditions on their keys change."""
     begins = [np.zeros(0, dtype=np.int64), mask.document_starts]
     if mask.documents:
         begins.append(np.array([mask.seqlen_k]))
@@ -104,7 +104,7 @@ def _cut(mask: Mask, parts: Parts) -> _OpenRows:
         block = np.repeat(np.arange(len(first)), number)
         nth = np.arange(len(block)) - np.repeat(sums(number)[:-1], number)
         at = low[block] + nth
-        starts = np.concatenate([[_FAR.min], cuts, [_FAR.max]])  # what is beyond the cuts, too
+        starts = np.concatenate([[_FAR.min], cuts, [_FAR.max]])  # also beyond the cuts
         begin = np.maximum(starts[at], first[block])
         end = np.minimum(starts[at + 1] - 1, last[block])
         out.append((block, begin, end))
@@ -134,7 +134,7 @@ def _open(mask: Mask, rows: _OpenRows) -> _Spans:
 
 
 def _seen(mask: Mask, rows: _OpenRows, opened: _Spans, cols: int, *, every: bool) -> _Spans:
-    """Return the keys among the open ones that any row sees, or that every row does."""
+    """Return the open keys that any of the rows sees; `every`: that all of the rows see."""
     some = opened.start < opened.stop
     of, low, high = (each[some] for each in opened)
     first, last = rows.first[of], rows.last[of]
@@ -159,9 +159,9 @@ def _seen(mask: Mask, rows: _OpenRows, opened: _Spans, cols: int, *, every: bool
 def _combs(
     mask: Mask, boxes: tuple[I64, I64, I64, I64, I64], cols: int, *, every: bool
 ) -> tuple[I64, I64, I64]:
-    """Return what a dilated window shows: teeth as wide as there are rows, one each `dilation`.
+    """Return the keys that a dilated window shows: teeth as wide as the rows, `dilation` apart.
 
-    Teeth between which no column block fits are one interval: only blocks are asked for.
+    If no column block fits between two teeth, both are one interval: only blocks are asked for.
     """
     n, (most, least) = mask.dilation, (each // mask.dilation for each in mask.reach)
     least = -least
@@ -197,7 +197,7 @@ def _combs(
 
 
 def _merged(outer: I64, start: I64, stop: I64, blocks: int) -> Intervals:
-    """Return intervals in any order, with those that touch as one."""
+    """Return the intervals, given in any order; intervals that touch become one."""
     some = start < stop
     outer, start, stop = outer[some], start[some], stop[some]
     if not len(outer):
@@ -214,7 +214,7 @@ def _merged(outer: I64, start: I64, stop: I64, blocks: int) -> Intervals:
 
 
 def _in_all(block: I64, spans: _Spans, blocks: int) -> Intervals:
-    """Return what is in the spans of all rows of each block, given the block of each."""
+    """Return the intersection of the spans of all rows of a block; `block`: each row's block."""
     some = spans.start < spans.stop
     of, start, stop = (each[some] for each in spans)
     wanted = np.bincount(block, minlength=blocks)

@@ -20,7 +20,7 @@ SAFETENSORS: dict[str, Element] = {
     "F8_E4M3": "F8_E4M3",
     "F8_E5M2": "F8_E5M2",
 }
-"""What the header of a safetensors file calls them."""
+"""The element types by their names in the header of a safetensors file."""
 NPY: dict[str, Element] = {
     "f8": "float64",
     "f4": "float32",
@@ -29,7 +29,7 @@ NPY: dict[str, Element] = {
     "V2": "bfloat16",
     "u2": "bfloat16",
 }
-"""What the header of an array in an .npz calls them, without the order of bytes."""
+"""The element types by their names in an .npz array's header, without the order of bytes."""
 STORED: dict[Element, np.dtype[np.generic]] = {
     "float64": np.dtype("<f8"),
     "float32": np.dtype("<f4"),
@@ -45,9 +45,9 @@ _DTYPES: dict[Element, DType] = {"float32": "float32", "float16": "float16", "bf
 def dtype_of(elements: Iterable[Element], said: DType | None = None) -> DType:
     """Return the dtype in which a run has tensors of these element types: the widest of them.
 
-    said: the dtype of the scenario, which float64 is rounded to, and F8 taken as; without it they
-        are float32 and bfloat16. Of float16 and bfloat16 neither has the other's numbers: together
-        they are float32.
+    said: the scenario's dtype, for float64 and F8; without it, float64 becomes float32 and F8
+        bfloat16. Float16 and bfloat16 together become float32: neither can represent the other's
+        numbers.
     """
     found = set(elements)
     if "float64" in found:
@@ -59,7 +59,7 @@ def dtype_of(elements: Iterable[Element], said: DType | None = None) -> DType:
 
 
 def values_of(stored: NDArray[np.generic], element: Element, dtype: DType) -> F32:
-    """Return stored numbers as float32, rounded to a run's dtype; of F8 the scale comes first."""
+    """Return stored numbers as float32, rounded to a run's dtype; F8 is rounded after its scale."""
     values: F32
     if element in F8:
         values = _F8_VALUES[element][stored.view(np.uint8)]
@@ -86,7 +86,7 @@ def _f8_values(fraction: int, bias: int) -> F32:
 
 def _e4m3() -> F32:
     values = _f8_values(3, 7)
-    values[[0x7F, 0xFF]] = np.nan  # it has no infinities
+    values[[0x7F, 0xFF]] = np.nan  # e4m3 has no infinities
     return frozen(values)
 
 

@@ -17,9 +17,9 @@ class AlgorithmFacts:
     """Facts of an algorithm."""
 
     packs: Packing | None = None  # set if query heads of a KV head are the rows of one block
-    skips_rescales: bool = False  # whether it can: its O is divided at the end alone
-    weights: Literal["stored", "again"] | None = None  # where a backward pass has P from
-    rule: Rule | None = None  # how its state changes, if it has no softmax
+    skips_rescales: bool = False  # whether rescales can be skipped: O is divided at the end alone
+    weights: Literal["stored", "again"] | None = None  # where a backward pass gets P from
+    rule: Rule | None = None  # how the state changes; None with a softmax
 
 
 FACTS: dict[Algorithm, AlgorithmFacts] = {
@@ -44,6 +44,6 @@ PACKED = {name: facts.packs for name, facts in FACTS.items() if facts.packs}
 SKIPPING = frozenset(name for name, facts in FACTS.items() if facts.skips_rescales)
 """The algorithms that can skip a rescale."""
 BACKWARD = {name: facts.weights for name, facts in FACTS.items() if facts.weights}
-"""The algorithms that compute gradients of Q, K and V from that of O."""
+"""The algorithms that compute gradients of Q, K and V from dO, and where they get P from."""
 RULES = {name: facts.rule for name, facts in FACTS.items() if facts.rule}
-"""The algorithms without a softmax."""
+"""The algorithms without a softmax, and how their state changes."""

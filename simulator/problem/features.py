@@ -18,12 +18,12 @@ from simulator.base.matmul import matmul
 
 FeatureName = Literal["elu1", "performer"]  # what a scenario may choose
 MapName = Literal["elu1", "performer", "identity", "unit"]
-Floats = NDArray[Any]  # float32 or float64; results are of the same type
+Floats = NDArray[Any]  # float32 or float64; results have the same type
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
-    """What φ is."""
+    """A feature map φ."""
 
     # ``elu1``, ``identity`` and ``unit`` (x over its length), which have a feature for each number
     # of a row, or ``performer``
@@ -33,7 +33,7 @@ class FeatureMap:
 
     @property
     def projects(self) -> bool:
-        """Whether it takes random directions, which are a tensor of the input."""
+        """Whether φ takes random directions, which are a tensor of the input."""
         return self.name == "performer"
 
     @property

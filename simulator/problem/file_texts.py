@@ -1,4 +1,4 @@
-"""The texts of an input file: tokens, where its numbers come from, what is done to its scores."""
+"""The texts of an input file: tokens, the source of its numbers, changes of its scores."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class FileTexts:
-    """What the texts of a file say."""
+    """The texts of a file, as values."""
 
     tokens: tuple[str, ...] = ()  # one for each key, or empty
-    # one for each query, if queries are of another text than keys; else empty
+    # one for each query if queries come from another text than keys; else empty
     query_tokens: tuple[str, ...] = ()
     # model, layer: where the numbers come from; empty when the file does not say
     model: str = ""
@@ -47,16 +47,16 @@ class FileTexts:
     scale: float | None = None  # softmax scale; None when the file does not say
     causal: bool | None = None  # whether the layer is causal; None when the file does not say
     window: int = 0  # of the layer's mask; 0 for none
-    softcap: float = 0.0  # of its scores; 0 for none
+    softcap: float = 0.0  # of the layer's scores; 0 for none
     alibi: tuple[float, ...] = ()  # a slope for each query head; empty for none
-    # what the layer does to O before its output projection, ``gates O``; empty for nothing
+    # how the layer changes O before its output projection, such as ``gates O``; empty: not at all
     after: str = ""
 
 
 def read_texts(
     path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int
 ) -> FileTexts:
-    """Return what the texts of a file say."""
+    """Return the texts of a file as values, checked."""
     return FileTexts(
         tokens=_tokens(path, texts, "tokens", keys),
         query_tokens=_tokens(path, texts, "query_tokens", queries),
@@ -88,7 +88,7 @@ def _tokens(path: Path, texts: Mapping[str, str], name: str, count: int) -> tupl
 
 
 def _line(path: Path, key: str, text: str) -> str:
-    """Return a text that is painted in one line."""
+    """Return a text that can be painted in one line."""
     if len(text) > TITLE_LETTERS:
         raise refuse(str(path), f"characters of {key}", len(text), f"at most {TITLE_LETTERS}")
     return _HALF.sub("\ufffd", text)
@@ -146,6 +146,6 @@ def _slopes(path: Path, texts: Mapping[str, str], heads: int) -> tuple[float, ..
 
 
 def is_no_text(value: NDArray[np.generic]) -> bool:
-    """Whether a text has codes beyond Unicode's: numpy makes strings of them that are broken."""
+    """Whether a text has codes beyond Unicode: NumPy makes broken strings of such codes."""
     codes = np.frombuffer(value.tobytes(), dtype=f"{value.dtype.str[0]}u4")
     return bool((codes > sys.maxunicode).any())

@@ -1,4 +1,4 @@
-"""Where what a scenario leaves out is taken from: its input file, or a rule."""
+"""Filling in a scenario's blanks: from its input file, or by a rule."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from simulator.problem.workload import Workload
 
 PART = 2**18  # numbers of the input that are float64 at once, while they are drawn or compared
-CHECKED_SCORES = 2**22  # scores of which float64 keeps all numbers at once, or those of one row
+CHECKED_SCORES = 2**22  # scores compared in float64 at once, unless one row has more
 
 MAX_BLOCKS = 2**18
 """Most row blocks and most column blocks: tables of the tile program grow with them."""
 
 
 def attention_of(scenario: Scenario) -> Attention:
-    """Return the shapes of a run's sequence; a batch says its keys, maybe its queries."""
+    """Return the shapes of a run's sequence; a batch gives its keys, and maybe its queries."""
     said, batch = scenario.attention, scenario.batch
     if not batch.lengths:
         return said
@@ -74,7 +74,7 @@ def attention_of(scenario: Scenario) -> Attention:
 
 
 def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
-    """Return the runs of a scenario: one for each sequence, unless it says which one."""
+    """Return one scenario for each sequence of a batch, or only the sequence that is named."""
     batch = scenario.batch
     if not batch.lengths or batch.sequence is not None:
         return (scenario,)
@@ -85,7 +85,7 @@ def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
 
 
 def alone(scenario: Scenario) -> Scenario:
-    """Return the scenario without its batch, for keys of another number."""
+    """Return the scenario without its batch, for another number of keys."""
     none: dict[str, None] = dict.fromkeys(type(scenario.batch).model_fields)
     changes: dict[str, dict[str, int | None]] = {"batch": {**none}}
     if scenario.batch.queries:
@@ -108,7 +108,7 @@ def file_shapes(file: InputFile) -> dict[str, int]:
 
 
 def random_shapes(scenario: Scenario) -> dict[str, int]:
-    """Return the sizes of random input by the keys of a scenario, which must say them."""
+    """Return the sizes of random input by the keys of a scenario, which must give them."""
     said = attention_of(scenario)
     latent = is_latent(said)
     needed = ("seqlen_q",) if latent else ("seqlen_q", "head_dim")
@@ -185,7 +185,7 @@ def sink_logits(
 
 
 def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) -> BiasTable | None:
-    """Return what scores gain at each distance, if the file has it and the scenario wants it."""
+    """Return the bias of scores at each distance, if the file has one and the scenario wants it."""
     said = scenario.scores.bias
     stored = dict(file.extra).get(BIAS) if file else None
     if said is False or (said is None and stored is None):
@@ -202,9 +202,9 @@ def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) 
 def disagreements(
     scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
 ) -> list[Mistake]:
-    """Return the values of a scenario that are not as in its file, with both."""
+    """Return where a scenario and its file disagree, with both values."""
     said = scenario.attention
-    # If only some heads are picked, a scenario may count those that run or those of the file.
+    # If only some heads are picked, a scenario may count the picked heads or the file's heads.
     allowed = {name: {size} for name, size in shapes.items()}
     allowed["heads"].add(heads)
     allowed["kv_heads"].add(kv_heads)
@@ -238,10 +238,10 @@ def check_agreement(
     mistakes: Sequence[Mistake],
     check: Callable[[Scenario], object],
 ) -> None:
-    """Refuse a scenario that disagrees with its file, unless it asks what would be if it did.
+    """Refuse a scenario that disagrees with its file, unless its `input.what_if` is true.
 
-    check: raises an `InputError` if another scenario cannot be used either, which is then no
-        remedy.
+    check: raises an `InputError` if the scenario with the remedy cannot be used either; the remedy
+        is then not offered.
     """
     if not mistakes or scenario.input.what_if:
         return
@@ -261,7 +261,7 @@ def check_agreement(
 
 
 def is_size(mistake: Mistake) -> bool:
-    """Return whether a scenario has another number of heads, rows, keys or dimensions."""
+    """Return whether a mistake is about a number of heads, rows, keys or dimensions."""
     return mistake.key.partition(".")[2] in {*_SIZES, *_HEADS}
 
 
@@ -280,7 +280,7 @@ _SIZES = {"seqlen_q": "Nq", "seqlen_k": "Nk", "head_dim": "d", "value_dim": "dv"
 
 
 def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]) -> Remedy:
-    """Return what a scenario of other sizes than its file can have: random numbers."""
+    """Return the remedy for a scenario of other sizes than its file: random numbers."""
     sizes = file_shapes(file)
     for name, other in (("kv_heads", "heads"), ("seqlen_k", "seqlen_q"), ("value_dim", "head_dim")):
         if sizes[name] == sizes[other]:  # it follows the other one
@@ -297,7 +297,7 @@ def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]
 
 
 def _wanted(mistake: Mistake) -> str:
-    """Return what was refused, in words of a button."""
+    """Return the refused value in the words of a button."""
     key = mistake.key.partition(".")[2]
     if key == "causal":
         return "a causal mask" if mistake.value == "true" else "no causal mask"
@@ -337,7 +337,7 @@ def capture_names() -> tuple[str, ...]:
 
 
 class CaptureText(NamedTuple):
-    """What a shipped capture is called by: its sentence, not its file."""
+    """How users see a shipped capture named: by its sentence, not by its file."""
 
     words: str
     tokens: int
@@ -368,7 +368,7 @@ def input_file(scenario: Scenario) -> InputFile | None:
 
 def _header(scenario: Scenario) -> InputFile | None:
     said = scenario.input
-    attention_of(scenario)  # keys of a batch and those of a file exclude each other
+    attention_of(scenario)  # keys of a batch and keys of a file exclude each other
     if is_latent(scenario.attention):
         check_latent(scenario)
         path = Path(said.path or "")
@@ -399,13 +399,13 @@ def check_memory(source: str, rows: int, need: int) -> None:
 
 
 def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
-    """Return the gradient of O of all heads, (H, Nq, dv): that of a file, or random numbers."""
+    """Return the gradient of O of all heads, (H, Nq, dv): from the file, or random numbers."""
     found = read_as_output(file, UPSTREAM)
     return drawn() if found is None else found
 
 
 def read_as_output(file: InputFile | None, name: str) -> F32 | None:
-    """Return a tensor that has a number for each one of O, (H, Nq, dv); None without any."""
+    """Return a file's tensor in the shape of O, (H, Nq, dv); None if there is no such tensor."""
     stored = dict(file.extra).get(name) if file else None
     if file is None or stored is None:
         return None
@@ -421,17 +421,17 @@ def read_as_output(file: InputFile | None, name: str) -> F32 | None:
 
 
 def done_after_words(file: InputFile | None) -> str:
-    """Return the same as two sentences."""
+    """Return `done_after` as two sentences; empty if the layer does nothing."""
     done = done_after(file)
     words = "Do not take O of this run for what its output projection W_O is given."
     return done and f"After attention the recorded layer {done}. {words}"
 
 
 def drawn(w: Workload, progress: Callable[[float], None] | None = None) -> tuple[F32, ...]:
-    """Return random Q, K and V, before positions turn them; dO of a backward pass.
+    """Return random Q, K and V, before positions turn them; also dO of a backward pass.
 
-    All heads are drawn in their order. Without a file only those that run are kept, so that some
-    heads of a run that is larger than the memory have the numbers which they have in it.
+    All heads are drawn in their order. Without a file, only the heads that run are kept: even if
+    the whole run is larger than the memory, these heads have the same numbers as in the whole run.
     """
     rng, done = np.random.default_rng(w.scenario.seed), 0
     total = sum(map(math.prod, w.input_shapes))
@@ -457,7 +457,7 @@ def drawn(w: Workload, progress: Callable[[float], None] | None = None) -> tuple
 
 
 def _kept_heads(w: Workload) -> list[Sequence[int]]:
-    """Return the heads of each input that stay in memory: of a file all, else those that run."""
+    """Return the heads of each input that stay in memory: all of a file, else heads that run."""
     heads, kv_heads = w.input_heads
     rows = tuple(range(heads)) if w.file else w.picked
     keys = tuple(sorted({head * kv_heads // heads for head in rows}))
@@ -480,11 +480,10 @@ def input_bytes(w: Workload) -> int:
 def run_bytes(w: Workload) -> int:
     """Return the memory that a run takes at its peak, whatever engine computes it.
 
-    Q, K and V stay as float32. A kernel has them once more as elements of a narrower dtype or in
-    pages, and one of them while it is made so. A row block, or all rows of a backward pass, is
-    compared with float64: so many scores at once, of each five numbers, or twelve of a backward
-    pass (S, P, dP, dS, the mask), beside a part of the keys. A tile that is computed has two
-    numbers of each pair in float32.
+    Q, K and V stay as float32. A kernel has a copy of each in a narrower dtype or in pages; while
+    a copy is made, one tensor is in memory once more. A row block, or all rows of a backward pass,
+    is compared with float64: each score takes five numbers, or twelve in a backward pass (S, P, dP,
+    dS, the mask), beside a part of the keys. A computed tile has two float32 numbers for each pair.
     """
     sizes = _held(w)
     same = w.dtype == "float32" and w.pages is None
@@ -498,11 +497,11 @@ def run_bytes(w: Workload) -> int:
 
 
 def _held(w: Workload) -> list[int]:
-    """Return how many numbers each input has that stays in memory."""
+    """Return how many numbers each input keeps in memory."""
     kept = map(len, _kept_heads(w))
     sizes = [n * math.prod(shape[1:]) for n, shape in zip(kept, w.input_shapes, strict=True)]
-    if w.pages is not None:  # a kernel has K and V with the places that are free
+    if w.pages is not None:  # a kernel's K and V have free places, too
         sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
     if w.file:
         sizes += [math.prod(each.shape) for name, each in w.file.extra if name == GATE]
-    return sizes + (sizes[:2] if w.position is not None else [])  # also as they were before
+    return sizes + (sizes[:2] if w.position is not None else [])  # also unturned

@@ -11,15 +11,15 @@ from simulator.base.assets import ASSETS
 KIB = 1024
 GB = 10**9
 LAUNCH_SECONDS = 4e-6
-"""What a launch takes beside the work of its kernel (docs/time-model.md, "A launch")."""
+"""Seconds of a launch beside the work of its kernel (docs/time-model.md, "A launch")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multiprocessor:
-    """What the thread blocks on one multiprocessor share."""
+    """The resources that the thread blocks on one multiprocessor share."""
 
     shared_kib: int  # shared memory, KiB
-    # threads, blocks: most of them at a time
+    # threads, blocks: the most at a time
     threads: int
     blocks: int
     reserved_kib: int = 1  # shared memory that the system takes for each thread block, KiB
@@ -34,18 +34,18 @@ MULTIPROCESSORS: dict[float, Multiprocessor] = {
     10.0: Multiprocessor(228, 2048, 32),
     12.0: Multiprocessor(100, 1536, 24),
 }
-"""By compute capability.
+"""The multiprocessors by compute capability.
 
 References
 ----------
-NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute capability", and
-of each architecture "Shared memory": from 8.0 on 1 KiB of it is reserved for each thread block.
+NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute capability", and the
+section "Shared memory" of each architecture: from 8.0 on 1 KiB is reserved for each thread block.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRates:
-    """What runs reach on a GPU, for the time model (docs/time-model.md)."""
+    """The rates that runs reach on a GPU, for the time model (docs/time-model.md)."""
 
     l2_mib: int  # size of L2, MiB
     l2_tbps: float  # reads that hit L2, 10**12 bytes/s
@@ -53,7 +53,7 @@ class GpuRates:
     exp_per_clock: int  # exponentials of a multiprocessor in a clock
     fp32_per_clock: int  # float32 operations of a multiprocessor in a clock
     sustained: float  # share of the matrix rate that a large product reaches
-    mma_sync: float  # share of that with mma.sync, which is not the newest instruction everywhere
+    mma_sync: float  # share of the matrix rate with mma.sync: some GPUs have a newer instruction
     hbm_share: float  # share of the HBM bandwidth that a stream reaches
     sources: str
 
@@ -80,11 +80,11 @@ class Gpu:
     memory_gb: int  # device memory as the data sheet says it, 10**9 bytes
     capability: float  # compute capability, such as 8.9; 0 where there is none
     source: str  # where the figures come from
-    rates: GpuRates  # what a run reaches of them
+    rates: GpuRates  # the rates that a run reaches
 
     @property
     def words(self) -> str:
-        """Its name and what it has, as a list offers it."""
+        """The GPU's name and figures, as a list shows them."""
         return f"{self.name} · {self.sms} SMs · {self.smem_kib} KiB a block · {self.tbps:g} TB/s"
 
     @property
@@ -94,7 +94,7 @@ class Gpu:
 
     @property
     def register_bytes(self) -> int | None:
-        """Registers of one multiprocessor in bytes; None for a GPU that is not of NVIDIA's.
+        """Registers of one multiprocessor in bytes; None for a GPU that is not NVIDIA's.
 
         References: NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute
         capability": 64 Ki registers of 32 bits per multiprocessor, from 5.0 to 12.x.
@@ -103,7 +103,7 @@ class Gpu:
 
     @property
     def multiprocessor(self) -> Multiprocessor | None:
-        """What thread blocks share; None for a GPU that is not of NVIDIA's."""
+        """The limits of one multiprocessor; None for a GPU that is not NVIDIA's."""
         return MULTIPROCESSORS.get(self.capability)
 
     @property
@@ -124,7 +124,7 @@ def gpus() -> dict[str, Gpu]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What devices are connected with (`assets/links.toml` names the sources)."""
+    """A link between devices (`assets/links.toml` names the sources)."""
 
     name: str  # such as ``NVLink-4``
     gbps: float  # bandwidth of one direction as published, 10**9 bytes/s
@@ -132,7 +132,7 @@ class Link:
     source: str  # where the figure comes from
 
     def seconds(self, size: int) -> float:
-        """Return how long so many bytes take, without a delay at their start."""
+        """Return how many seconds `size` bytes take, without a delay at their start."""
         return size / (self.gbps * GB)
 
     @property
@@ -159,12 +159,12 @@ class TimeEstimate:
 
     @property
     def seconds(self) -> float:
-        """The longer of the two."""
+        """The longer of `memory` and `compute`."""
         return max(self.memory, self.compute or 0.0)
 
     @property
     def bound(self) -> str:
-        """The longer one of the two, ``memory`` or ``compute``."""
+        """The name of the longer time, ``memory`` or ``compute``."""
         return "memory" if self.memory >= (self.compute or 0.0) else "compute"
 
 

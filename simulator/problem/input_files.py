@@ -33,22 +33,22 @@ _WANTED = 'floating-point numbers, as NumPy\'s x.astype("float32") makes them'
 ENDINGS = (".safetensors", ".npz")  # endings of input files, in small letters
 PROJECTION = "projection"
 """The directions of a feature map that projects; a file need not have them."""
-BIAS = "bias"  # what scores gain at each distance; a file need not have it
+BIAS = "bias"  # numbers that scores gain at each distance; a file need not have them
 SINKS = "sink_logits"
 """A logit of each query head that joins its softmax; a file need not have them."""
 WUK, WUV = "wuk", "wuv"
-"""What makes keys and values of a latent, of each head; a file need not have them."""
-UPSTREAM = "do"  # the gradient of O, from which those of Q, K and V follow; a file need not have it
+"""Each head's weights that make keys and values of a latent; a file need not have them."""
+UPSTREAM = "do"  # the gradient of O, for a backward pass; a file need not have it
 GATE = "gate"
-"""What the layer multiplies O by before its output projection; a file need not have it."""
+"""The layer's factors of O before its output projection; a file need not have them."""
 MORE = {
     PROJECTION: 2, BIAS: 2, SINKS: 1, "decay": 3, "strength": 2, WUK: 3, WUV: 3, UPSTREAM: 3,
     GATE: 3,
 }  # fmt: skip
-"""What a file may have in addition to q, k and v, and of how many axes."""
+"""The tensors that a file may have beside q, k and v, and how many axes each has."""
 _AXES = ("", "one axis, not empty", "two axes, neither empty", "three axes, none empty")
 _TENSORS = ("q", "k", "v")
-_AS_OUTPUT = (UPSTREAM, GATE)  # what has a number for each one of O, in its layout and dtype
+_AS_OUTPUT = (UPSTREAM, GATE)  # tensors in the shape, layout and dtype of O
 FileLayout = Literal["hnd", "nhd"]  # the order of the axes heads, tokens and dim in a file
 _AT_ONCE = 2**20  # bytes that are inflated at a time
 
@@ -59,8 +59,8 @@ class Bounds:
 
     header: int = HEADER_BYTES  # bytes of a safetensors header, and of the list of files in an .npz
     text: int = TOKEN_BYTES  # bytes of one text in an .npz
-    # inflated, times: bytes that the arrays of an .npz may inflate to, and how many times the file
-    # if it is more
+    # inflated, times: the arrays of an .npz may inflate to `inflated` bytes, or to `times` the size
+    # of the file if that is more
     inflated: int = INFLATED_BYTES
     times: int = INFLATED_TIMES
 
@@ -74,23 +74,23 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: DType
-    element: Element | None = None  # as it is stored; None: as it is read
-    name: str = ""  # in the file, if that is another one than its own
+    element: Element | None = None  # type in the file; None: the same as dtype
+    name: str = ""  # the name in the file, if it is another one
     tokens_first: bool = False  # whether tokens come before heads in the file
 
     @property
     def stored_as(self) -> Element:
-        """The type of its elements in the file."""
+        """The element type in the file."""
         return self.element or self.dtype
 
     @property
     def lies(self) -> tuple[int, ...]:
-        """The shape in the file, without an axis of one batch."""
+        """The shape in the file, without a batch axis of 1."""
         return (*self.shape[1::-1], *self.shape[2:]) if self.tokens_first else self.shape
 
     @property
     def other_than_read(self) -> bool:
-        """Whether name, layout or type of elements in the file is another one."""
+        """Whether the file has another name, layout or element type for the tensor."""
         return bool(self.element or self.name or self.tokens_first)
 
     def taken_as(self, dtype: DType) -> StoredTensor:
@@ -110,17 +110,17 @@ class InputFile:
     q: StoredTensor
     k: StoredTensor
     v: StoredTensor
-    said: FileTexts = field(default_factory=FileTexts)  # what its texts say
-    # what q, k and v are made of, if they are not in it: x and the weights of a layer
+    said: FileTexts = field(default_factory=FileTexts)  # the file's texts
+    # x and the weights of a layer, if the file has these in the place of q, k and v
     stored: tuple[tuple[str, StoredTensor], ...] = ()
-    extra: tuple[tuple[str, StoredTensor], ...] = ()  # what is in it beside q, k and v
-    picture: Picture | None = None  # of which its keys are pieces, read whole
-    notes: tuple[str, ...] = ()  # how its numbers are taken, if maybe not as its author meant
-    computed: bool = False  # whether a model computes q, k and v of a text: nothing else is in it
+    extra: tuple[tuple[str, StoredTensor], ...] = ()  # the file's other tensors
+    picture: Picture | None = None  # the picture whose pieces are the keys, read whole
+    notes: tuple[str, ...] = ()  # how numbers are taken, if the author may have meant otherwise
+    computed: bool = False  # whether a model computes q, k and v of a text: no other tensors
 
     @property
     def title(self) -> str:
-        """Model and layer in words, without who published it; else the file's name."""
+        """Model and layer in words, without the publisher; else the file's name."""
         said = self.said
         parts = (said.model.rpartition("/")[2], said.layer and f"layer {said.layer}")
         return ", ".join(part for part in parts if part) or self.path.name
@@ -132,10 +132,10 @@ def is_npz(path: Path) -> bool:
 
 
 def read_header(path: Path, *, dtype: DType | None = None, layout: FileLayout = "hnd") -> InputFile:
-    """Read the header of a file: what it says about its tensors, without their numbers.
+    """Read the header of a file, which describes its tensors, without their numbers.
 
-    dtype: that of the scenario, for numbers that no run has as they are stored.
-    layout: the order of the axes of q, k and v and of what is as O is.
+    dtype: the scenario's dtype, for element types that no run has.
+    layout: the order of the axes of q, k and v and of tensors in the shape of O.
     """
     tensors, meta = stored_tensors(path, (*_TENSORS, *MORE))
     for name in _TENSORS:
@@ -148,7 +148,7 @@ def read_header(path: Path, *, dtype: DType | None = None, layout: FileLayout = 
     q, k, v = (tensors[name] for name in _TENSORS)
     _check_shapes(path, q, k, v)
     file = described(path, meta, q, k, v)
-    if not file.said.tokens:  # a list of them says which axis is theirs
+    if not file.said.tokens:  # a list of tokens shows which axis is the tokens'
         notes += _other_layout(q, k, layout)
     return replace(file, extra=checked_extra(path, tensors, q, k), notes=notes)
 
@@ -160,9 +160,9 @@ def as_run(
     said: DType | None,
     layout: FileLayout,
 ) -> tuple[dict[str, StoredTensor], tuple[str, ...]]:
-    """Return tensors as a run takes them, some of them heads first and of one dtype, and notes.
+    """Return tensors, some of them as a run takes them: heads first, in one dtype; and notes.
 
-    names: those that make the run; what is as O is follows them.
+    names: the tensors of the run; tensors in the shape of O follow their layout and dtype.
     """
     out = dict(tensors)
     dtype = dtype_of((tensors[name].stored_as for name in names), said)
@@ -174,7 +174,7 @@ def as_run(
             tensor = without_batch(path, name, tensor)
         if layout == "nhd" and len(tensor.shape) == 3 and name != "latent":
             tokens, heads, width = tensor.shape
-            if len(tensors[name].shape) > 2:  # of one head the order is the same
+            if len(tensors[name].shape) > 2:  # with one head the order is the same
                 tensor = replace(tensor, shape=(heads, tokens, width), tokens_first=True)
         own = tensor.stored_as
         if own != dtype and (name in names or dtype_of((own, dtype), said) == dtype):
@@ -185,7 +185,7 @@ def as_run(
 
 
 def _kind_notes(kinds: Mapping[str, Element], dtype: DType) -> tuple[str, ...]:
-    """Return what is said of tensors that are stored in another way than they run."""
+    """Return notes on tensors whose type in the file is not the dtype of the run."""
     names = {each: [n for n, own in kinds.items() if own == each] for each in kinds.values()}
     out = []
     for element, own in names.items():
@@ -199,7 +199,7 @@ def _kind_notes(kinds: Mapping[str, Element], dtype: DType) -> tuple[str, ...]:
 
 
 def _other_layout(q: StoredTensor, k: StoredTensor, layout: FileLayout) -> tuple[str, ...]:
-    """Return what is said of shapes that would fit in the other layout, too."""
+    """Return a note if the shapes would fit in the other layout, too."""
     heads, tokens = q.shape[:2]
     if heads <= tokens or tokens % k.shape[1]:
         return ()
@@ -213,7 +213,7 @@ def _other_layout(q: StoredTensor, k: StoredTensor, layout: FileLayout) -> tuple
 def checked_extra(
     path: Path, tensors: Mapping[str, StoredTensor], q: StoredTensor, k: StoredTensor
 ) -> tuple[tuple[str, StoredTensor], ...]:
-    """Return what a file has beside its inputs."""
+    """Return a file's tensors beside its inputs, with their shapes checked."""
     extra = tuple((name, tensors[name]) for name in MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
@@ -233,7 +233,7 @@ def check_axes(path: Path, name: str, tensor: StoredTensor, axes: int) -> None:
 def stored_tensors(
     path: Path, names: Collection[str]
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    """Return which of some tensors are in a file, and its texts."""
+    """Return the tensors of some names that are in a file, and its texts."""
     if path.suffix.lower() not in ENDINGS:
         raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
     read = _npz_header if is_npz(path) else _safetensors_header
@@ -256,19 +256,19 @@ def described(
     v: StoredTensor,
     stored: tuple[tuple[str, StoredTensor], ...] = (),
 ) -> InputFile:
-    """Return what a header says with its texts read."""
+    """Return the file that a header describes, with its texts read."""
     return InputFile(
         path, q, k, v, read_texts(path, meta, q.shape[0], q.shape[1], k.shape[1]), stored
     )
 
 
-GATES = "gates O"  # what a file says of a layer with a gate
+GATES = "gates O"  # the text `after` of a layer with a gate
 
 
 def done_after(file: InputFile | None) -> str:
-    """Return what the layer of a file does to O before its output projection, and no run does.
+    """Return how the layer of a file changes O before its output projection, where no run does.
 
-    It is empty if there is no file, if it says nothing, or if that is its gate, which runs apply.
+    Empty without a file, without such a text, or if the change is the file's gate: runs apply it.
     """
     after = file.said.after if file else ""
     return "" if file and after == GATES and is_gated(file) else after
@@ -304,7 +304,7 @@ def scale_name(name: str) -> str:
 
 
 def _scaled(path: Path, name: str, values: F32) -> F32:
-    """Return F8 numbers times their scale, if the file has one: a number, or one of each head."""
+    """Return F8 numbers times their scale, if the file has one: a number, or one for each head."""
     key = scale_name(name)
     tensors, _ = stored_tensors(path, (key,))
     if key not in tensors:
@@ -322,7 +322,7 @@ def _scaled(path: Path, name: str, values: F32) -> F32:
 
 @dataclass(frozen=True, slots=True)
 class TensorKind:
-    """A kind of tensor that is no element type of Q, K and V."""
+    """The element type of a tensor beside Q, K and V."""
 
     dtype: np.dtype[np.generic]
     header: str
@@ -336,7 +336,7 @@ BYTES = TensorKind(np.dtype(np.uint8), "U8", "bytes, uint8")
 
 
 def read_kind(path: Path, name: str, kind: TensorKind) -> NDArray[Any] | None:
-    """Read a tensor of a kind; None if the file has none of this name."""
+    """Read a tensor of a kind; None if the file has no tensor of this name."""
     read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
     return read(path, name, kind)
 
@@ -352,7 +352,7 @@ def check_finite(source: str, name: str, tensor: F32) -> None:
 
 
 def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
-    """Return a tensor of heads without a batch axis of 1; one of two axes is of one head."""
+    """Return a tensor of heads without a batch axis of 1; a tensor of two axes has one head."""
     shape = tensor.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]
@@ -456,14 +456,14 @@ def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDAr
 
 
 class _Start(io.FileIO):
-    """A file of which no more than a bound is read at once while its list of members is read."""
+    """A file that refuses to read more than a bound at once while its list of members is read."""
 
     def __init__(self, path: Path, most: int) -> None:
         super().__init__(path, opener=regular)
         self.bounded, self.most = True, most
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as any file does."""
+        """Read as any file does, but not past the bound."""
         if self.bounded and size is not None and size > self.most:
             raise ValueError(f"a list of files of at most {self.most} bytes")
         return super().read(size) or b""
@@ -485,7 +485,7 @@ def _archive(
                   if f"{name}.npy" in members}  # fmt: skip
         for name, info in wanted.items():
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                # The other kinds are inflated by zipfile without any bound.
+                # zipfile inflates the other kinds of compression without any bound.
                 raise refuse(str(path), name, "", "an array that is stored or deflated")
         size = sum(info.file_size for name, info in wanted.items() if name in tensors)
         most = max(BOUNDS.inflated, BOUNDS.times * path.stat().st_size)

@@ -75,7 +75,7 @@ class Intervals:
 
     @staticmethod
     def stacked(parts: Sequence[Intervals]) -> Intervals:
-        """Return the blocks of several loops, those of each after those of the one before."""
+        """Return the blocks of several loops, loop after loop."""
         if len(parts) == 1:
             return parts[0]
         counts = np.concatenate([np.diff(each.offsets) for each in parts])
@@ -84,11 +84,11 @@ class Intervals:
     @staticmethod
     @lru_cache(maxsize=8)
     def every(blocks: int, inner: int) -> Intervals:
-        """Return all of `inner` blocks for each of `blocks`."""
+        """Return intervals in which each of `blocks` visits all of `inner` blocks."""
         return Intervals(np.arange(blocks + 1), np.tile(np.array([[0, inner]]), (blocks, 1)))
 
     def dealt(self, splits: int, run: int) -> Intervals:
-        """Return the intervals of each block's runs: block `b`, run `s` is b · splits + s."""
+        """Return the intervals cut into runs of `run`: run `s` of block `b` is b · splits + s."""
         block = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         parts = []
         for split in range(splits):
@@ -110,9 +110,9 @@ class Intervals:
         return self._where(other, lambda here: here == 3)
 
     def turned(self, inner: int) -> Intervals:
-        """Return which blocks visit each of so many inner blocks.
+        """Return which blocks visit each of `inner` inner blocks.
 
-        Its time grows with the number of intervals that come out, not with that of the visits.
+        The time grows with the number of intervals in the result, not with the number of visits.
         """
         size = np.zeros(1, dtype=np.int64)
         now = Intervals(np.append(self.offsets, self.offsets[-1]), self.bounds)
@@ -122,7 +122,7 @@ class Intervals:
         return Intervals(offsets, np.stack([firsts[:, 0], ends[:, 0]], axis=1))
 
     def _alone(self, other: Intervals) -> I64:
-        """Return the (block, inner block) that these visit and others do not, by inner block."""
+        """Return the visits, (block, inner block), that `other` does not have, by inner block."""
         only = self._where(other, lambda here: here == 1)
         length = only.bounds[:, 1] - only.bounds[:, 0]
         block = np.repeat(np.repeat(np.arange(len(only)), np.diff(only.offsets)), length)
@@ -131,7 +131,7 @@ class Intervals:
         return np.stack([block[order], inner[order]], axis=1)
 
     def _where(self, other: Intervals, wanted: Callable[[I64], Bools]) -> Intervals:
-        """Return where a number is as wanted: 1 where these visit, and 2 more where others do."""
+        """Return where a number is wanted: 1 for a visit here, plus 2 for a visit of `other`."""
         reach = 1 + max((int(each.bounds.max()) for each in (self, other) if len(each.bounds)),
                         default=0)  # fmt: skip
         places, steps = [], []
@@ -155,7 +155,7 @@ class Intervals:
 
     @cached_property
     def sums(self) -> I64:
-        """How many inner blocks the blocks before each one visit, and the sum: (blocks + 1,)."""
+        """How many inner blocks the blocks before each block visit, then all: (blocks + 1,)."""
         return self._before[self.offsets]
 
     @cached_property
@@ -177,14 +177,14 @@ class Intervals:
         return np.diff(sums(np.maximum(below - self.bounds[:, 0], 0))[self.offsets])
 
     def visitors(self, inner: int) -> I64:
-        """Return how many blocks visit each of so many inner blocks, (inner,)."""
+        """Return how many blocks visit each of `inner` inner blocks, (inner,)."""
         change = np.zeros(inner + 1, dtype=np.int64)
         np.add.at(change, self.bounds[:, 0], 1)
         np.add.at(change, self.bounds[:, 1], -1)
         return np.cumsum(change[:-1])
 
     def among(self, blocks: I64, inner: I64) -> Bools:
-        """Return which of some ascending inner blocks some blocks visit, (blocks, inner)."""
+        """Return whether each of `blocks` visits each of `inner`, ascending, (blocks, inner)."""
         first, last = self.offsets[blocks], self.offsets[blocks + 1]
         count = last - first
         row = np.repeat(np.arange(len(blocks)), count)
@@ -196,7 +196,7 @@ class Intervals:
         return np.cumsum(change[:, :-1], axis=1, dtype=np.int8).view(np.bool_)
 
     def contains(self, block: int | I64, inner: int | I64) -> Bools:
-        """Return whether each block visits the inner block beside it; the two are broadcast."""
+        """Return whether each block visits the inner block beside it; both arrays are broadcast."""
         starts, stops, reach = self._line
         if not reach:
             return np.zeros(np.broadcast(block, inner).shape, dtype=np.bool_)
@@ -207,7 +207,7 @@ class Intervals:
 
     @cached_property
     def _line(self) -> tuple[I64, I64, int]:
-        """All intervals on one line, and how far the parts of two blocks are apart on it."""
+        """All intervals on one line, and the distance between two blocks on this line."""
         reach = int(self.bounds[:, 1].max()) + 1 if len(self.bounds) else 0
         begins = np.repeat(np.arange(len(self)) * reach, np.diff(self.offsets))
         return begins + self.bounds[:, 0], begins + self.bounds[:, 1], reach
@@ -247,7 +247,7 @@ class Intervals:
         return seek.starts[found] + place - seek.before[found]
 
     def place(self, block: int, inner: int) -> int | None:
-        """Return how many visits of a block come before that of an inner block, if there is one."""
+        """Return how many visits a block makes before it visits `inner`; None if it never does."""
         low, high = self._own(block)
         seek = self._seek
         found = bisect_right(seek.starts, inner, low, high) - 1
@@ -266,23 +266,23 @@ class Intervals:
         return seek.before[found] - seek.before[low] + reached
 
     def covers(self, block: int, inner: range) -> bool:
-        """Return whether one interval of a block contains all of some inner blocks."""
+        """Return whether one interval of a block contains a whole range of inner blocks."""
         low, high = self._own(block)
         found = bisect_right(self._seek.starts, inner.start, low, high) - 1
         return found >= low and inner.stop <= self._seek.stops[found]
 
     def first(self, block: int) -> int | None:
-        """Return the first inner block that a block visits, None where there is none."""
+        """Return the first inner block that a block visits, None if it visits none."""
         low, high = self._own(block)
         return self._seek.starts[low] if low < high else None
 
     def last(self, block: int) -> int | None:
-        """Return the last inner block that a block visits, None where there is none."""
+        """Return the last inner block that a block visits, None if it visits none."""
         low, high = self._own(block)
         return self._seek.stops[high - 1] - 1 if low < high else None
 
     def _own(self, block: int) -> tuple[int, int]:
-        """Return which intervals are a block's."""
+        """Return the first interval of a block, and the one after its last."""
         if not 0 <= block < len(self):
             raise IndexError(f"block {block} of {len(self)}")
         return self._seek.offsets[block], self._seek.offsets[block + 1]
@@ -294,7 +294,7 @@ class Intervals:
 
     @cached_property
     def _before(self) -> I64:
-        """How many inner blocks the intervals before each one have, and all: (intervals + 1,)."""
+        """How many inner blocks the intervals before each have, then all: (intervals + 1,)."""
         return sums(self.bounds[:, 1] - self.bounds[:, 0])
 
 
@@ -310,7 +310,7 @@ class _Seek:
 
 
 def sums(sizes: NDArray[np.integer[Any]]) -> I64:
-    """Return the sums before each place, and the whole sum last."""
+    """Return the sum of the sizes before each place, and the sum of all last."""
     out = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

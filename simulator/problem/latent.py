@@ -1,8 +1,8 @@
 """Keys and values that are one latent row of each token, shared by all heads (MLA, absorbed).
 
-A token leaves `latent_dim` numbers and `rope_dim` more, which its position has turned: all of them
-are its key, and the first `latent_dim` are its value, too. What projects keys and values from the
-latent is absorbed in the queries and in what follows.
+A token has `latent_dim` numbers and `rope_dim` more, which its position has turned. All of them are
+its key; the first `latent_dim` are its value, too. The weights that project keys and values from
+the latent are absorbed in the projections of queries and output.
 
 References: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; deepseek-ai/FlashMLA.
 """
@@ -34,7 +34,7 @@ from simulator.problem.scenario import Attention, Scenario
 LATENT = "latent"
 """The tensor of a file that holds a row of each token, (Nk, latent_dim + rope_dim)."""
 _NARROWER = 8
-"""How many times wider a latent is than what positions turn, as in DeepSeek-V3: 512 and 64."""
+"""How many times wider a latent is than its RoPE part, as in DeepSeek-V3: 512 and 64."""
 
 
 def is_latent(said: Attention) -> bool:
@@ -43,7 +43,7 @@ def is_latent(said: Attention) -> bool:
 
 
 def check_latent(scenario: Scenario) -> None:
-    """Refuse what cannot be said beside a latent."""
+    """Refuse keys of a scenario that a latent excludes."""
     said, mistakes = scenario.attention, []
     for key in ("head_dim", "value_dim"):
         if (value := getattr(said, key)) is not None:
@@ -81,7 +81,7 @@ def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
 
 
 def read_latent_header(path: Path, said: Attention, layout: FileLayout = "hnd") -> InputFile:
-    """Read the header of a file with queries and a latent, which stands for k and v."""
+    """Read the header of a file with queries and a latent in the place of k and v."""
     tensors, meta = stored_tensors(path, ("q", LATENT, *MORE))
     for name in ("q", LATENT):
         if name not in tensors:
@@ -108,10 +108,10 @@ def read_latent(file: InputFile) -> tuple[F32, F32]:
 
 
 def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a scenario's tables without what its algorithm cannot do.
+    """Return a scenario's tables without the settings that its algorithm refuses.
 
-    Keys and values become a latent, as wide as keys were, if it reads one. What cannot be without a
-    softmax is dropped, as `simulator.problem.linear.fitting` says.
+    If the algorithm reads a latent, keys and values become one, as wide as keys were. Settings that
+    need a softmax are dropped, as in `simulator.problem.linear.fitting`.
     """
     attention = dict(tables.get("attention", {}))
     if PACKED.get(attention.get("algorithm", "")) != "latent":

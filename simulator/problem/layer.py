@@ -1,4 +1,4 @@
-"""A whole attention layer: x and the weights that make Q, K and V of it, and Y of O.
+"""A whole attention layer: x, and the weights that make Q, K and V of x, and Y of O.
 
 References: Vaswani et al. 2017, section 3.2.2: ``concat(head_1, ..., head_h) W_O``.
 """
@@ -35,11 +35,11 @@ _MADE = ("q", "k", "v")
 
 
 def read_layer_header(path: Path, said: Attention) -> InputFile:
-    """Read the header of a layer's file: which Q, K and V its weights make.
+    """Read the header of a layer's file: the shapes of Q, K and V that its weights make.
 
     path: a file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and
         ``wo`` (H dv, D), and maybe biases of their columns, and a gate of O.
-    said: how many heads there are, which no shape says; what it says of d is taken as well.
+    said: the number of heads, which no shape says, and the dtype if it has one.
     """
     tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES, GATE))
     for name in ("x", *WEIGHTS):
@@ -100,8 +100,8 @@ class Layer:
     """x and the weights of a layer."""
 
     x: F32  # (N, D) float32
-    # ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv), ``wo`` (H dv, D), and the biases that
-    # it has, all float32
+    # ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv), ``wo`` (H dv, D), and the layer's
+    # biases, all float32
     weights: Mapping[str, F32]
     shapes: tuple[tuple[int, ...], ...]  # of Q, K and V, heads first
     dtype: DType  # to which Q, K, V and O are rounded
@@ -115,7 +115,7 @@ class Layer:
         return q, k, v
 
     def unturned(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
-        """Return the same before positions turn Q and K."""
+        """Return Q, K and V as `heads` does, but before positions turn Q and K."""
         made = []
         for weight, bias, shape in zip(WEIGHTS, BIASES, self.shapes, strict=False):
             flat = self._times(self.x, weight, bias, exact=exact).astype(np.float32)
@@ -130,7 +130,7 @@ class Layer:
         return self.position is not None and name in _MADE[:2]
 
     def product(self, name: str) -> F32:
-        """Return a product of x, that of q for example, (N, columns), rounded and not turned."""
+        """Return the product of x that makes q, k or v, (N, columns), rounded and not turned."""
         made = self._times(self.x, f"w{name}", f"b{name}", exact=False).astype(np.float32)
         return round_to(made, self.dtype)
 
@@ -141,7 +141,7 @@ class Layer:
         return self._times(flat, "wo", "bo", exact=exact)
 
     def shares(self, o: NDArray[np.floating]) -> F32:
-        """Return what each head gives to Y, (H, N, D): together they are Y without its bias."""
+        """Return each head's share of Y, (H, N, D): the shares add up to Y without its bias."""
         heads, _, depth = o.shape
         rounded = round_to(o.astype(np.float32), self.dtype)
         wo = self.weights["wo"].reshape(heads, depth, -1)

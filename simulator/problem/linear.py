@@ -1,4 +1,4 @@
-"""What linear attention takes beside Q, K and V, and what it cannot do."""
+"""The inputs of linear attention beside Q, K and V, and the settings that it refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.problem.scenario import Scenario
 
 
 def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | None) -> None:
-    """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes."""
+    """Refuse settings that linear attention cannot have, and directions of another shape."""
     attention, scores = said.attention, said.scores
     for key, factor, usual in (
         ("scale", attention.scale, None), ("temperature", attention.temperature, 1.0),
@@ -39,7 +39,7 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
 
 
 def check_mask(mask: Mask) -> None:
-    """Refuse a mask that a sum over all keys so far cannot have."""
+    """Refuse a mask that linear attention cannot have: its state sums all keys so far."""
     for key, value in (
         ("window", list(mask.window) if isinstance(mask.window, tuple) else mask.window),
         ("sinks", mask.sinks),
@@ -62,7 +62,7 @@ def check_mask(mask: Mask) -> None:
 
 
 def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -> F32 | None:
-    """Return the directions of a feature map: those of the file, or drawn from the seed."""
+    """Return the directions of a feature map: from the file, or drawn from the seed."""
     if phi is None or not phi.projects:
         return None
     stored = dict(file.extra).get(PROJECTION) if file else None
@@ -74,7 +74,7 @@ def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -
 
 
 def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a scenario's tables without what its algorithm cannot do, if it has no softmax.
+    """Return a scenario's tables; an algorithm without a softmax drops the settings it refuses.
 
     The mask is causal or none, a causal mask has a query for each key, and nothing is scaled.
     """

@@ -1,4 +1,4 @@
-"""The mask of a scenario: what it says, and the blocks and pairs that the input file has."""
+"""The mask of a scenario: its own conditions, and the blocks and pairs of the input file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from simulator.problem.scenario import Scenario
 BLOCK_MASK = "block_mask"  # the tensor of an input file that says which blocks are visible
 
 MASK_SHAPE = "mask_shape"
-"""The text of a safetensors file that says which shape its mask had before bits were packed."""
+"""The text of a safetensors file with the shape of its mask before bits were packed."""
 MOST_BLOCKS_OF_MASK = 2**28
 """Most blocks, or pairs of all heads that run, that are read: each takes a byte."""
 _SHAPE = re.compile(r"\s*\[\s*\d{1,9}(\s*,\s*\d{1,9}){1,2}\s*\]\s*", re.ASCII)
@@ -36,8 +36,7 @@ def mask_of(
 ) -> Mask:
     """Return which pairs a scenario leaves visible.
 
-    file: says whether it is causal and has a window if the scenario does not, and has the blocks
-        and the pairs.
+    file: gives `causal` and `window` if the scenario does not, and has the blocks and the pairs.
     shapes: query heads of the input, rows of one head, and keys, by the keys of a scenario.
     """
     said, seqlen_q, seqlen_k = scenario.mask, shapes["seqlen_q"], shapes["seqlen_k"]

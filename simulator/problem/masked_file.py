@@ -1,7 +1,6 @@
 """A scenario with another mask: written into its tables, and blocks into a copy of its input.
 
-The pairs that a file has are part of the old mask: a copy is without them, unless the other mask
-has them, too.
+The pairs in a file are part of the old mask: a copy has them only if the other mask has pairs, too.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF1
 
 
 def check_blocks(w: Workload, size: int) -> None:
-    """Refuse blocks of so many rows and keys for a run that cannot have a mask of any."""
+    """Refuse a mask of blocks of `size` rows and keys for a run that cannot have one."""
     if lengths := w.scenario.batch.lengths:
         expected = "none: blocks are saved in a file, which has one sequence"
         raise refuse(SCENARIO, "batch.lengths", list(lengths), expected)
@@ -48,7 +47,7 @@ def _check_copied(w: Workload) -> None:
 
 
 def needs_file(w: Workload, mask: Mask) -> bool:
-    """Return whether a workload gets another mask by another input file alone."""
+    """Return whether a workload needs another input file for another mask."""
     return bool(mask.blocks) or mask.tensor != w.mask.tensor
 
 
@@ -85,8 +84,8 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
 def write_masked(w: Workload, mask: Mask, path: Path) -> None:
     """Write a copy of a workload's input with the blocks of a mask, whole or not at all.
 
-    A copy does not say whether it is causal where the mask says otherwise, and does not have the
-    pairs of the file if the mask has none.
+    A copy drops the text `causal` if the mask says otherwise, and the pairs of the file if the mask
+    has none.
     """
     _check_copied(w)
     dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)
@@ -108,7 +107,7 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
 
 
 def _copied(file: InputFile, dropped: tuple[str, ...]) -> tuple[dict[str, Any], bytes]:
-    """Return header and tensors of a safetensors file, without some that it may have."""
+    """Return header and tensors of a safetensors file, without the tensors `dropped`."""
     with open_regular(file.path) as stored:
         header = json.loads(stored.read(int.from_bytes(stored.read(8), "little")))
         data = stored.read()
@@ -145,7 +144,7 @@ def _stored(values: F32, dtype: DType) -> NDArray[Any]:
 
 
 def block_mask(seen: Bools, most: int = 128) -> BlockMask:
-    """Return a matrix of pairs as the largest blocks that say the same, (rows, keys) bool."""
+    """Return a matrix of pairs, (rows, keys) bool, as the largest blocks that show the same."""
     size = most
     while size > 1:
         table = seen[::size, ::size]

@@ -20,10 +20,10 @@ from simulator.problem import boxes
 from simulator.problem.intervals import I64, Bools, Intervals, sums
 
 Align = Literal["bottom-right", "top-left"]
-"""With which corner of the matrix the diagonal of a mask begins or ends."""
+"""The corner of the matrix where the diagonal of a mask ends or begins."""
 Window = int | tuple[int, int]
-"""How many keys a row sees to either side, its own among them, and 0 for no window; or how far it
-sees to the left and to the right of its own key, and -1 for no bound."""
+"""One number: how many keys a row sees to either side, its own key included; 0 for no window. Two
+numbers: how far a row sees to the left and to the right of its own key; -1 for no bound."""
 FAR = 2**40  # how far a row sees to a side without a bound: beyond any key
 
 MASK = "mask"  # the tensor of an input file that says which pairs are visible
@@ -33,7 +33,7 @@ _AT_ONCE = 256  # rows and keys of a block in which a visible pair is looked for
 class BlockMask:
     """Any pattern of square blocks of pairs.
 
-    table: (row blocks, key blocks) bool: which of them are visible.
+    table: (row blocks, key blocks) bool: which blocks are visible.
     """
 
     def __init__(self, size: int, table: Bools) -> None:
@@ -56,7 +56,7 @@ class BlockMask:
 
 
 class PairMask:
-    """Pairs that are visible one by one, the same of all heads or each head's own.
+    """A mask of single pairs, the same for all heads or each head's own.
 
     table: (1 or heads, rows, keys) bool. Heads that all see the same are kept as one.
     """
@@ -90,7 +90,7 @@ class PairMask:
         return len(self.table) > 1
 
     def of_heads(self, heads: range) -> PairMask:
-        """Return what some heads see."""
+        """Return the mask of some heads."""
         if not self.of_each_head:
             return self
         if heads not in self._heads:
@@ -98,10 +98,10 @@ class PairMask:
         return self._heads[heads]
 
     def over(self, rows: int, *, every: bool = False) -> Bools:
-        """Return what any block of heads sees whose rows follow each other, or what all of them do.
+        """Return the pairs that any block of packed heads sees, or with `every` all blocks see.
 
-        rows: those of the heads of a block. If all heads see the same, the rows of one are
-            returned.
+        rows: rows of a block, which are its heads' rows one after the other. If all heads see the
+            same, the rows of one head are returned.
         """
         key = rows, every
         if key not in self._over:
@@ -120,8 +120,8 @@ class Mask:
     key `j` if every condition that is set holds. Causal: ``j <= i'``. Window `[l, r]`:
     ``i' - l <= j <= i' + r`` and ``(i' - j) mod dilation = 0``, or ``j < sinks``, or
     ``j < global_tokens``, or ``i' < global_tokens``. Documents: i' and j are in the same one.
-    Blocks: that of i and j is visible. Tensor: it shows i and j. If it shows other pairs of each
-    head, a tile is visited where any head sees a pair of it, and `of_head` says what one head sees.
+    Blocks: the block of i and j is visible. Tensor: it shows the pair. If the tensor differs from
+    head to head, a tile is visited where any head sees a pair, and `of_head` is one head's mask.
 
     References: FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window, dilation, global
     tokens); Xiao et al. 2023 (sinks); Zaheer et al. 2020 (blocks).
@@ -131,11 +131,11 @@ class Mask:
     seqlen_q: int
     seqlen_k: int
     causal: bool = False  # whether a row sees no later key
-    window: Window = 0  # a pair is kept only where one number does not say the same
+    window: Window = 0  # two numbers only if one number cannot say the same
     sinks: int = 0  # first keys that the window never hides
-    dilation: int = 1  # of the keys in its window a row sees one in so many
+    dilation: int = 1  # a row sees one in so many keys of its window
     global_tokens: int = 0  # first keys that the window never hides, and whose rows see past it
-    documents: tuple[int, ...] = ()  # lengths that add up to seqlen_k; empty for one of any length
+    documents: tuple[int, ...] = ()  # lengths that add up to seqlen_k; empty: one document
     blocks: BlockMask | None = None  # blocks of rows (not aligned) and keys; None for no such mask
     # pairs of rows (not aligned) and keys, as the input file has them; None for no such mask
     tensor: PairMask | None = None
@@ -157,7 +157,7 @@ class Mask:
 
     @property
     def moved(self) -> bool:
-        """Whether it is aligned elsewhere than positions are, and hides what depends on that."""
+        """Whether alignment differs from positions, and the mask has conditions on alignment."""
         return self.shift != self.first_position and (
             self.causal or bool(self.window or self.documents)
         )
@@ -179,24 +179,24 @@ class Mask:
 
     @property
     def local(self) -> bool:
-        """Whether kernels for causal or no masks cannot run it, but those for windows."""
+        """Whether the mask needs a kernel for windows, not one for causal masks or no mask."""
         left, right = self.reach
         return left < FAR or 0 < right < FAR
 
     @property
     def kept(self) -> int:
-        """How many keys a cache keeps for rows to come, those that stay free among them."""
+        """How many keys a cache keeps for rows to come, sinks included."""
         return min(self.seqlen_k, self.reach[0] + 1 + self.sinks)
 
     @property
     def simple(self) -> bool:
-        """Whether it is causal, a window and sinks, or some of these, and nothing else."""
+        """Whether the mask has no conditions beside causal, a window and sinks."""
         local = self.window and (self.dilation > 1 or self.global_tokens)
         return not (local or self.of_these_lengths)
 
     @property
     def of_these_lengths(self) -> bool:
-        """Whether a part of it says nothing about any other number of rows and keys."""
+        """Whether the mask is undefined for other numbers of rows and keys."""
         return bool(self.documents or self.blocks or self.tensor)
 
     @property
@@ -217,7 +217,7 @@ class Mask:
         return replace(self, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
 
     def of_head(self, head: int) -> Mask:
-        """Return what one head sees; of packed heads, what those see that are packed into one."""
+        """Return the mask of one head, or of the query heads that are packed into one."""
         if self.tensor is None or not self.tensor.of_each_head:
             return self
         own = self.seqlen_q // self._rows_of_head
@@ -227,14 +227,14 @@ class Mask:
 
     @property
     def of_any_heads(self) -> Mask:
-        """What any head sees as what all see, for heads of another number."""
+        """The mask in which every head sees what any head sees here, for any number of heads."""
         if self.tensor is None or not self.tensor.of_each_head:
             return self
         return replace(self, tensor=PairMask(np.logical_or.reduce(self.tensor.table)[None]))
 
     @property
     def _rows_of_head(self) -> int:
-        """How many of the rows are of one head."""
+        """How many rows one head has."""
         return self.seqlen_q
 
     def of_last_row(self) -> Mask:
@@ -252,13 +252,13 @@ class Mask:
         return self._of_one_head(rows) + self.shift
 
     def _of_one_head(self, rows: range) -> I64:
-        """Return which rows of their heads some rows are."""
+        """Return the number of each row in its own head."""
         return np.arange(rows.start, rows.stop, rows.step)
 
     def visible(self, rows: range, keys: range, *, every: bool = False) -> NDArray[np.bool_]:
         """Return which pairs are visible, bool of shape (len(rows), len(keys)).
 
-        If heads see different pairs, they are those that any head sees, or that `every` one does.
+        If heads see different pairs, a pair counts if any head sees it; `every`: if all heads do.
         """
         i = self.aligned(rows)[:, None]
         j = np.arange(keys.start, keys.stop, keys.step)[None, :]
@@ -309,7 +309,7 @@ class Mask:
 
     @property
     def arguments(self) -> dict[str, int]:
-        """The mask's arguments of a kernel beside the sizes, by name; 0 for what is not set."""
+        """A kernel's arguments for the mask beside the sizes, by name; 0 for none."""
         left, right = self.reach
         window = left + 1 if self.window else 0
         out = {"causal": int(self.causal), "window": window, "sinks": self.sinks}
@@ -326,14 +326,15 @@ class Mask:
 
     @property
     def patterned(self) -> bool:
-        """Whether it says more to kernels than causal, a window of one number, and sinks."""
+        """Whether kernels need more than causal, a window of one number, and sinks."""
         return not self.simple or self.moved or isinstance(self.window, tuple)
 
     @property
     def block_table(self) -> Bools | None:
-        """Which blocks kernels take as visible, of size 1 if there is a tensor.
+        """The visible blocks for kernels; blocks of size 1 if there is a tensor.
 
-        It is bool of shape (row blocks, key blocks), or (heads, rows, keys); None without either.
+        Bool of shape (row blocks, key blocks), or (heads, rows, keys); None without blocks and
+        tensor.
         """
         if self.tensor is None:
             return None if self.blocks is None else self.blocks.table
@@ -376,8 +377,8 @@ class Mask:
     def diagonals(self) -> tuple[tuple[int, int], ...]:
         """Edges between visible and hidden pairs that move one key to the right with each row.
 
-        Each is given by its first row and by the key before which it would be in row 0. Those of a
-        mask that is not `simple` are not known by arithmetic: none.
+        Each edge is given by its first row, and by the key that it would lie before in row 0. None
+        for a mask that is not `simple`: arithmetic does not find its edges.
         """
         if not self.simple:
             return ()
@@ -392,7 +393,7 @@ class Mask:
 
     @property
     def uprights(self) -> tuple[tuple[int, range], ...]:
-        """Edges that stay at one key: the key before which each one is, and its rows."""
+        """Edges that stay at one key: the key that each edge lies before, and its rows."""
         if not (self.window and self.sinks and self.simple):
             return ()
         before = range(0 if self.causal else min(self._first_past_sinks, self.seqlen_q))
@@ -409,8 +410,8 @@ class Mask:
     def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
         """Return the column blocks in which each row block sees anything.
 
-        cols: ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
-            those of the first.
+        cols: ``Bc``, or several as (n, 1) int64: the row blocks then come once for each ``Bc``, one
+            after the other.
         """
         if not self.simple:
             return self._visited(rows, cols)
@@ -434,7 +435,7 @@ class Mask:
         return boxes.full(self, self._parts(rows), cols)
 
     def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
-        """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
+        """Return the visited columns of blocks whose rows are aligned with `first` to `last`."""
         Nk = self.seqlen_k
         left, right = self.reach
         high, low = np.clip(last + right + 1, 0, Nk), np.clip(first - left, 0, Nk)
@@ -460,7 +461,7 @@ class Mask:
         return self._full_between(*self._shifted_rows(rows), cols)
 
     def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:
-        """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
+        """Return the full columns of blocks whose rows are aligned with `first` to `last`."""
         left, right = self.reach
         stop = self._columns_ending_by(first + right + 1, cols)
         start = sinks = np.zeros_like(stop)
@@ -476,8 +477,8 @@ class Mask:
     def visited_rows(self, rows: int | I64, cols: int) -> Intervals:
         """Return the row blocks that see anything of each column block.
 
-        rows: ``Br``, or several of them as (n, 1) int64: then the column blocks of the second
-            follow those of the first.
+        rows: ``Br``, or several as (n, 1) int64: the column blocks then come once for each ``Br``,
+            one after the other.
         """
         if not self.simple:
             each = [rows] if isinstance(rows, int) else rows.ravel().tolist()
@@ -486,7 +487,7 @@ class Mask:
         Tr = -(-self.seqlen_q // rows)
         first = np.arange(-(-self.seqlen_k // cols)) * cols
         end = np.minimum(first + cols, self.seqlen_k)
-        # As many as there are blocks of both, whatever the mask does.
+        # The full shape, by broadcasting, whatever the mask does.
         start = np.zeros_like(first * rows)
         stop = np.broadcast_to(Tr, start.shape)
         left, right = self.reach
@@ -502,7 +503,7 @@ class Mask:
         return Intervals.between(start, stop)
 
     def full_rows(self, rows: int, cols: int) -> Intervals:
-        """Return the row blocks of which every row sees each column block in full."""
+        """Return the row blocks in which every row sees all of each column block."""
         if not self.simple:
             return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
         blocks = -(-self.seqlen_q // rows)
@@ -517,7 +518,7 @@ class Mask:
             whole = np.where(row >= self.seqlen_q - 1, blocks, np.maximum(row + 1, 0) // rows)
             stop = np.where(end <= self.sinks, blocks, whole)
         if self.causal or self.window:
-            row = np.maximum(end - 1 - right - self.shift, 0)  # the first that sees the last key
+            row = np.maximum(end - 1 - right - self.shift, 0)  # the first to see the last key
             start = -(-row // rows)
             if not self.causal:
                 start = np.where(end <= self.sinks, 0, start)

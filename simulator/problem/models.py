@@ -1,4 +1,4 @@
-"""Attention shapes of published models and of one's own: the KV cache is counted from them."""
+"""Attention shapes of published models and of users' own, from which KV caches are counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Billions = Annotated[float, Field(gt=0, le=1e6)]
 class AttentionModel:
     """The attention of a model, as far as its KV cache and its projections depend on it.
 
-    All but the name are the keys of a model's file.
+    All fields but the name are keys of a model's file.
 
     References: Shazeer 2019, "Fast Transformer Decoding" (MQA). Ainslie et al. 2023, "GQA".
     DeepSeek-AI 2024, "DeepSeek-V2", section 2.1 (MLA).
@@ -57,7 +57,7 @@ class AttentionModel:
     hidden: Width | None = None  # Width of the residual stream. None: not known.
     # All parameters, 10**9, as published: rounded. None: not known.
     params_billion: Billions | None = None
-    # Of a mixture of experts, those that one token passes through. None: all.
+    # Parameters of a mixture of experts that one token passes through, 10**9. None: all.
     active_params_billion: Billions | None = None
     # Each head has a learned logit in the softmax's sum. It is a weight and is not cached.
     learned_sinks: bool = False
@@ -100,7 +100,7 @@ def _table() -> type[Table]:
 
 
 def _check(model: AttentionModel, source: str) -> None:
-    """Refuse what does not fit together."""
+    """Refuse keys that do not fit together."""
 
     def wrong(key: str, expected: str) -> InputError:
         return refuse(source, key, getattr(model, key), expected)
@@ -171,7 +171,7 @@ def load_model(path: str | os.PathLike[str]) -> AttentionModel:
 
 
 def find_model(text: str) -> AttentionModel:
-    """Return the shipped model of that name, or the one in that ``.toml`` file."""
+    """Return the shipped model of a name, or the model in a ``.toml`` file."""
     if text.lower().endswith(".toml"):
         return load_model(text)
     by_lower = {name.lower(): name for name in models()}
@@ -232,10 +232,9 @@ def with_shapes(
 ) -> AttentionModel:
     """Return `model` with other shapes, named as changed; the same model if they are its own.
 
-    As large a share of the layers is windowed as before. How many parameters it would have is not
-    known.
+    The share of windowed layers stays the same. The number of parameters becomes unknown.
 
-    kv_heads: of a model with keys and values; None with MLA.
+    kv_heads: KV heads of a layer; None with MLA.
     """
     if (layers, kv_heads, head_dim) == (model.layers, model.kv_heads, model.head_dim):
         return model

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class PackedMask(Mask):
     """A mask of packed rows: row `r` sees what row ``r mod queries`` of its head sees."""
 
-    queries: int = 1  # rows of one head; `seqlen_q` counts those of all heads of a KV head
+    queries: int = 1  # rows of one head; `seqlen_q` counts all rows of a KV head's heads
 
     @property
     def _rows_of_head(self) -> int:
@@ -42,7 +42,7 @@ class PackedMask(Mask):
         """Return ``i'`` of the first and last row of each row block, in its one or two heads.
 
         A block that reaches from one head into the next has a part in each; if a block contains
-        whole heads, both parts have all of their rows.
+        whole heads, both parts are all rows of a head.
         """
         first = np.arange(-(-self.seqlen_q // rows)) * rows
         last = np.minimum(first + rows, self.seqlen_q) - 1
@@ -56,7 +56,7 @@ class PackedMask(Mask):
         return (begins[0] + shift, ends[0] + shift), (begins[1] + shift, ends[1] + shift)
 
     def _apart(self, rows: int) -> tuple[tuple[I64, I64], ...]:
-        """Return the parts of row blocks; one for all if their rows see the same keys."""
+        """Return the parts of row blocks; only one part if both see the same keys."""
         one, other = self._parts(rows)
         same = not self.hides or all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
         return (one,) if same else (one, other)
@@ -84,7 +84,7 @@ class PackedMask(Mask):
 
 
 def packed(mask: Mask, group: int) -> PackedMask:
-    """Return the mask of so many heads' rows in one block."""
+    """Return the mask of the rows of `group` heads in one block."""
     queries = mask.seqlen_q
     return PackedMask(**_said(mask) | {"seqlen_q": queries * group}, queries=queries)
 
@@ -96,7 +96,7 @@ def unpacked(mask: Mask) -> Mask:
 
 
 def _said(mask: Mask) -> dict[str, Any]:
-    """Return what a mask says, packed or not."""
+    """Return the fields of a mask, packed or not."""
     return {field.name: getattr(mask, field.name) for field in fields(Mask)}
 
 
@@ -110,7 +110,7 @@ def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
 
 
 FILLED = 0.8  # from this share of the SMs on, thread blocks fill a GPU
-FEW_BLOCKS = 4  # so few column blocks are not divided
+FEW_BLOCKS = 4  # this many column blocks or fewer are not divided
 NEARLY = 0.85  # a last wave is full enough from this share of the fullest on
 MOST_SPLITS = 128
 
@@ -119,18 +119,18 @@ MOST_SPLITS = 128
 class SplitChoice:
     """Into how many runs ``splits = "auto"`` divides the column blocks, and why."""
 
-    splits: int  # so many
-    answer: str  # so many in words, with the reason that decides
-    reasons: tuple[str, ...]  # line by line what was asked before
+    splits: int  # the number
+    answer: str  # the number in words, with the reason that decides
+    reasons: tuple[str, ...]  # line by line, the questions before that reason
 
 
 def chosen_splits(
     blocks: int, thread_blocks: int, gpu: Gpu, limit: int = MOST_SPLITS
 ) -> SplitChoice:
-    """Return what ``splits = "auto"`` means, with its reasons.
+    """Return the number of splits for ``splits = "auto"``, with its reasons.
 
-    blocks: column blocks; of sequences that run at once the most that one has.
-    thread_blocks: row blocks of all KV heads, of all sequences: as many run at once without splits.
+    blocks: column blocks; in a batch, the most that one sequence has.
+    thread_blocks: row blocks of all KV heads and all sequences: thread blocks without splits.
 
     References: Dao-AILab/flash-attention, hopper/heuristics.h, ``num_splits_heuristic``: 1 where
     the thread blocks fill 0.8 of the SMs or there are 4 column blocks or fewer; else the fewest
@@ -168,7 +168,7 @@ def chosen_splits(
 
 
 def check_split_size(w: Workload) -> None:
-    """Refuse splits that cut a tile, or more of them than can be joined."""
+    """Refuse splits that cut a tile, or more splits than can be joined."""
     size = w.scenario.tiling.split_size
     if not size or w.algorithm not in PACKED:
         return

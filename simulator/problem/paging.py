@@ -27,17 +27,16 @@ from simulator.problem.values import MAX_SEQLEN
 I32 = NDArray[np.int32]
 TABLE = "table"  # the tensor of an input file that says where pages lie; a file need not have it
 USUAL_PAGE = 16  # tokens of a page if a scenario does not say: as in vLLM
-_DRAWN = 2  # beside the seed of a scenario, so that the table is drawn apart from other numbers
+_DRAWN = 2  # follows the scenario's seed: the table is drawn apart from other numbers
 
 
 class PageTable:
     """Where the pages of a sequence lie.
 
     tokens: tokens of the sequence; its last page may be partly empty.
-    entries: (pages or more,) int32: the place of each page; entries after those of the last page
-        are never read. HBM has as many places as there are entries, or as the largest place asks.
-    owners: (places,) int64: which sequence of a batch has each place; without it, the sequence is
-        alone.
+    entries: (pages or more,) int32: the place of each page; entries after the last page's are never
+        read. HBM has as many places as there are entries, or more if a page has a larger place.
+    owners: (places,) int64: which sequence of a batch has each place; None: the sequence is alone.
     """
 
     def __init__(self, size: int, tokens: int, entries: I32, owners: I64 | None = None) -> None:
@@ -114,7 +113,7 @@ class PagedTensor:
         self._table = table
 
     def rows_at(self, head: int, places: I64) -> NDArray[np.floating]:
-        """Return what lies at some places, (places * size, width); NaN where nobody has written."""
+        """Return the rows at some places, (places * size, width); NaN where no token lies."""
         token = self._table.tokens_at(places)
         rows: NDArray[np.floating] = self._tensor[head, np.maximum(token, 0)]
         if (token < 0).any():
@@ -128,12 +127,12 @@ def pages_of(tokens: int, size: int) -> int:
 
 
 def page_size_of(said: int | None, cols: int) -> int:
-    """Return the tokens of a page: as said, as far as that divides a tile of so many keys."""
+    """Return the tokens of a page: the largest divisor of `said` that divides `cols`, too."""
     return math.gcd(said or USUAL_PAGE, cols)
 
 
 def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
-    """Refuse pages that tiles of so many keys would cut, if there are pages."""
+    """Refuse pages that tiles of `cols` keys would cut, if there are pages."""
     said = scenario.tiling.page_size
     if pages and said and cols % said:
         expected = f"a divisor of Bc = {cols}: a tile is a whole number of pages"
@@ -155,7 +154,7 @@ def batch_table(lengths: tuple[int, ...], size: int, seed: int, sequence: int) -
 
 @lru_cache(maxsize=4)
 def _shared_cache(lengths: tuple[int, ...], size: int, seed: int) -> tuple[I64, I32, I64]:
-    """Return whose each page is and where it lies, page by page, and whose each place is.
+    """Return the sequence and the place of each page, and the sequence of each place.
 
     Pages are handed out as if all sequences had grown token by token, at places that are shuffled
     by the seed.
@@ -168,7 +167,7 @@ def _shared_cache(lengths: tuple[int, ...], size: int, seed: int) -> tuple[I64, 
 
 
 def _owners(counts: tuple[int, ...]) -> I64:
-    """Return which sequence each page is of, if all sequences grow together: (all pages,) int64.
+    """Return the sequence of each page, if all sequences grow together: (all pages,) int64.
 
     The first pages of all sequences come first, then the second ones, and so on.
     """

@@ -17,8 +17,8 @@ from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.scenario import PositionTable
 
 AT_ONCE = 2**16
-"""Numbers that are turned at once: in float64, they and what is made of them take five times that
-for a while."""
+"""Numbers that are turned at once; with temporary arrays, five times as many are in memory, in
+float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rotary:
         """Return the angle of each pair at some places, (rows, width / 2), in radians.
 
         places: (rows,) int64, where the rows stand, without the offset.
-        until: how many places have been counted: a row stops to turn at its own.
+        until: how many places have been counted: a row stops turning at its own place.
         """
         n = np.arange(self.width // 2)
         speeds = self.theta ** (-2.0 * n / self.width)
@@ -44,7 +44,7 @@ class Rotary:
         return angles
 
     def partner(self, column: int) -> int | None:
-        """Return the other number of a number's pair; None for one that is not turned."""
+        """Return the other number of a number's pair; None if the number is not turned."""
         if column >= self.width:
             return None
         half = self.width // 2
@@ -92,15 +92,15 @@ class Turning:
     tensor: str  # which of the two
     rotary: Rotary  # the run's positions
     places: NDArray[np.int64]  # (rows,) int64, where its rows stand, without the offset
-    before: F32  # (rows, d) float32, as it is without places
+    before: F32  # (rows, d) float32, before positions turn it
 
     @property
     def last(self) -> int:
-        """The furthest place: when so many have been counted, all rows have been turned."""
+        """The furthest place: when places up to it have been counted, all rows have been turned."""
         return int(np.abs(self.places + self.rotary.offset).max(initial=0))
 
     def until(self, share: float) -> float:
-        """Return how many places have been counted at a share of the op; at its end all."""
+        """Return how many places have been counted at a share of the op; at the end all."""
         return share * self.last
 
     def angles(self, rows: NDArray[np.int64], share: float = 1.0) -> F64:
@@ -113,7 +113,7 @@ class Turning:
         return self.rotary.rotated(self.before, self.angles(rows, share)).astype(np.float32)
 
     def pair(self, row: int, col: int) -> Pair | None:
-        """Return how a number is turned; None for one that is not."""
+        """Return how a number is turned; None if the number is not turned."""
         partner = self.rotary.partner(col)
         if partner is None:
             return None
@@ -126,19 +126,19 @@ class Turning:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A number of Q or K with the other one of its pair."""
+    """A number of Q or K with the other number of its pair."""
 
     number: int  # which pair, 0 for the fastest
     place: int  # where the row stands
     angle: float  # by how much the pair turns there, in radians
-    # own, other: both numbers before; the other one with the sign with which it is added
+    # own, other: both numbers before the turn; `other` with the sign of its sine term
     own: float
     other: float
-    partner: int  # the column of the other one
+    partner: int  # the column of the other number
 
     @property
     def turned(self) -> float:
-        """The number after, in float64."""
+        """The number after the turn, in float64."""
         return self.own * math.cos(self.angle) + self.other * math.sin(self.angle)
 
 
@@ -151,7 +151,7 @@ def rotary(said: PositionTable, head_dim: int) -> Rotary | None:
 
 
 def check_share(fraction: float, head_dim: int) -> None:
-    """Refuse a share of a head that is not some pairs of numbers."""
+    """Refuse a share of a head that is not a whole number of pairs."""
     width = fraction * head_dim
     if not math.isclose(width, 2 * round(width / 2)):
         expected = f"a share of the {head_dim} numbers of a head that is an even number of them"

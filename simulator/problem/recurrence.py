@@ -1,8 +1,8 @@
 """Updates of the state that linear attention keeps of the keys so far, and the gates they take.
 
 ``linear`` and ``linear-recurrent`` are one function, added up chunk by chunk or token by token:
-S ← S + φ(k)ᵀ [v, 1]. Gated linear attention forgets, S ← diag(α) S + kᵀ v, and the delta rule puts
-a value in the place of the one that the state has for a key, S ← S + β kᵀ (v − k S).
+S ← S + φ(k)ᵀ [v, 1]. Gated linear attention forgets, S ← diag(α) S + kᵀ v, and the delta rule
+replaces the value that the state has for a key, S ← S + β kᵀ (v − k S).
 
 References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
 Transformers with Linear Attention", equations 16 to 20. Yang, Wang, Shen, Panda, Kim 2024, "Gated
@@ -27,13 +27,13 @@ from simulator.problem.scenario import Attention, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Numbers that an update takes of each key, beside K and V."""
+    """Numbers that an update takes for each key, beside K and V."""
 
     name: str  # of the tensor in a file, and of the key in scenarios that gives one number for all
-    of_features: bool  # whether a key has one for each of its features, or one alone
-    # what a scenario says in the place of the numbers; None for nothing
+    of_features: bool  # whether a key has one number for each feature, or one alone
+    # the one number that a scenario gives for all keys; None if it gives none
     said: Callable[[Attention], float | None]
-    drawn: Callable[[F64], F64]  # the numbers made of standard normal ones
+    drawn: Callable[[F64], F64]  # makes the numbers from standard normal ones
 
     def shape(self, kv_heads: int, keys: int, features: int) -> tuple[int, ...]:
         """Return the shape of the numbers of all KV heads."""
@@ -46,20 +46,20 @@ def _sigmoid(x: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an algorithm without a softmax does with its state."""
+    """How an algorithm without a softmax updates its state."""
 
-    # whether it goes token by token; otherwise chunk by chunk, or without a mask all at once
+    # whether the run goes token by token; else chunk by chunk, or without a mask all at once
     tokens: bool = False
     sums: bool = True  # whether the state has the sum of the weights, by which a row is divided
-    # the one feature map that it takes; None for the one that the scenario says
+    # the fixed feature map of the algorithm; None for the scenario's feature map
     own_map: MapName | None = None
-    gate: Gate | None = None  # what it takes beside K and V
-    corrects: bool = False  # whether what the state has for a key is taken off its value
+    gate: Gate | None = None  # numbers that the update takes beside K and V
+    corrects: bool = False  # whether the state's value for a key is subtracted from the new one
 
     def weights(self, q: F64, k: F64, gate: F64 | None, rows: range) -> F64:
-        """Return by how much each key's value counts in some rows, from the definition.
+        """Return the weight of each key's value in some rows, from the definition, not divided.
 
-        Without a gate also of later keys, which the caller hides; before any division.
+        Without a gate, later keys have weights, too: the caller hides them.
 
         q: (rows, f) float64, features of the query rows.
         k: (Nk, f) float64, features of all keys.
@@ -84,13 +84,13 @@ class Rule:
 
 
 DECAY = Gate("decay", True, lambda said: said.decay, lambda x: _sigmoid(x) ** (1 / 16))
-"""α of gated linear attention; drawn as its paper's gate with τ = 16 is."""
+"""α of gated linear attention; drawn like the gate in its paper, with τ = 16."""
 STRENGTH = Gate("strength", False, lambda said: said.strength, _sigmoid)
 """β of the delta rule, how much of the difference is written."""
 
 
 def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:
-    """Refuse gates of another shape than that of K."""
+    """Refuse gates whose shape does not fit K."""
     stored = dict(file.extra).get(rule.gate.name) if file and rule.gate else None
     if file and rule.gate and stored:
         kv_heads, keys, _ = file.k.shape
@@ -102,7 +102,7 @@ def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:
 def read_gate(
     rule: Rule | None, said: Scenario, file: InputFile | None, shape: tuple[int, int, int]
 ) -> F32 | None:
-    """Return the gates of all KV heads: as the scenario says, those of the file, or drawn."""
+    """Return the gates of all KV heads: from the scenario, from the file, or drawn."""
     gate = rule.gate if rule else None
     if gate is None:
         return None

@@ -53,7 +53,7 @@ Layout = Literal["contiguous", "zigzag", "striped"]
 InputSource = Literal["random", "file", "capture", "layer", "sentence"]
 
 PairDType = Literal["float32", "storage"]
-"""The type of P before P V: float32, or that of Q, K and V."""
+"""The type of P before P V: float32, or the type of Q, K and V."""
 
 
 class Attention(Table):
@@ -150,7 +150,7 @@ class Attention(Table):
 
 
 class ScoresTable(Table):
-    """What is done to a scaled score before the mask, and the logit that joins the softmax."""
+    """Changes of a scaled score before the mask, and the logit that joins the softmax."""
 
     softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = key(
         None,
@@ -177,7 +177,7 @@ class ScoresTable(Table):
 
 
 class MaskTable(Table):
-    """Which pairs are visible. What is not said of causal and window is as the input file says."""
+    """Which pairs are visible. None for causal or window: as the input file says."""
 
     causal: bool | None = key(
         None,
@@ -222,9 +222,9 @@ class MaskTable(Table):
 
 
 class Batch(Table):
-    """Sequences that are answered at once: how many keys each has, and of which one a run is.
+    """Sequences that are answered at once: how many keys each has, and which one is shown.
 
-    One without queries is nothing: it has no run. One with queries and without keys has none
+    A sequence without queries has no run. A sequence with queries and without keys has no run
     either, but its rows are stored: zeros.
     """
 
@@ -256,7 +256,7 @@ class Batch(Table):
 
     @property
     def blind(self) -> tuple[int, ...]:
-        """The numbers of those that have queries and no keys."""
+        """The numbers of the sequences that have queries and no keys."""
         return tuple(n for n in self._asked if not self.lengths[n])
 
     @property
@@ -267,7 +267,7 @@ class Batch(Table):
 
     @property
     def shown(self) -> int:
-        """The sequence that a run is of: the first with queries and keys if none is said."""
+        """The sequence of the run: the first with queries and keys if none is named."""
         return next(iter(self.running), 0) if self.sequence is None else self.sequence
 
     @model_validator(mode="after")
@@ -315,7 +315,7 @@ class PositionTable(Table):
 
 
 class Tiling(Table):
-    """Tile sizes, or the rule that gives them, `fa2` when nothing is said; and who has which."""
+    """Tile sizes, or the rule that gives them (default: `fa2`); splits, pages and devices."""
 
     rows: Seqlen | None = key(
         None, "Br × Bc", "Rows and columns of a tile: query rows, Br, and keys, Bc."
@@ -488,7 +488,7 @@ class Faults(Table):
 class Scenario(Table):
     """Everything that determines one run, as its author wrote it (immutable).
 
-    A relative ``input.path`` is absolute once a file is loaded, relative again when it is saved.
+    A relative ``input.path`` becomes absolute when a file is loaded, relative again when saved.
     """
 
     title: Annotated[str, Field(max_length=TITLE_LETTERS)] = key(
@@ -532,7 +532,7 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
 
 
 def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | str]) -> Scenario:
-    """Return `scenario` with some values replaced; None removes one.
+    """Return `scenario` with some values replaced; None removes a value.
 
     changes: tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
     """
@@ -547,7 +547,7 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 
 
 def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain tables with some keys changed, or replaced by what is no table."""
+    """Return plain tables with some keys changed; a value that is no table replaces a table."""
     out = dict(tables)
     for table, values in changes.items():
         both = isinstance(values, dict) and isinstance(out.get(table, {}), dict)
@@ -556,7 +556,7 @@ def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
-    """Return what the author set, as plain tables ready for TOML."""
+    """Return the keys that the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
     for table in data.values():
         if isinstance(table, dict):

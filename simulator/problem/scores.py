@@ -33,7 +33,7 @@ RELATIVE = "Raffel et al. 2020, section 2.1"
 
 
 class ScoreChange(NamedTuple):
-    """What is done to a scaled product before the mask, in words."""
+    """A change of a scaled product before the mask, in words."""
 
     formula: str  # after S = QKᵀ
     done: str  # of a score
@@ -56,28 +56,28 @@ class Scoring:
     temperature: float = 1.0  # divides the scaled scores
     softcap: float = 0.0  # ``s = softcap · tanh(s / softcap)``; 0 for none
     slopes: tuple[float, ...] = ()  # of each query head: ``s -= slope · |i' - j|``; empty for none
-    # Of each query head: a key of this score and of value 0 that every row sees first; empty for
-    # none. Not one of the pairs' scores.
+    # For each query head: the score of an extra key, of value 0, that every row sees first; empty
+    # for none. No pair has this score.
     sink_logits: tuple[float, ...] = ()
 
     @property
     def factor(self) -> float:
-        """What q·k is multiplied by."""
+        """The factor of q·k."""
         return self.scale / self.temperature
 
     @property
     def unscaled(self) -> Scoring:
-        """These scores without their scale."""
+        """The same scoring without its scale."""
         return replace(self, scale=1.0, temperature=1.0)
 
     @property
     def arguments(self) -> dict[str, float]:
-        """The score's numbers among the arguments of a kernel, by their names."""
+        """The arguments of a kernel that scoring gives, by name."""
         return {"scale": self.factor, "softcap": self.softcap}
 
     @property
     def work(self) -> dict[str, float | bool]:
-        """The changes that a kernel computes of any input, by their keys."""
+        """The changes that a kernel computes for any input, by their keys."""
         return {"softcap": self.softcap, "alibi": bool(self.slopes)}
 
     def check(self, farthest: int) -> None:
@@ -98,7 +98,7 @@ class Scoring:
             raise refuse(SCENARIO, "scores.alibi", steepest, expected)
 
     def queries(self, q: NDArray[T]) -> NDArray[T]:
-        """Return `q`, of its type, multiplied such that its products with keys are scaled."""
+        """Return `q` times the factor, of the same type: its products with keys are scaled."""
         return q * q.dtype.type(self.factor)
 
     def of(self, products: NDArray[T]) -> NDArray[T]:
@@ -120,7 +120,7 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BiasTable:
-    """What scores gain at each distance of query and key, for some query heads."""
+    """Numbers that scores gain at each distance of query and key, for some query heads."""
 
     values: F32  # (heads, Nq + Nk - 1) float32, read-only: entry n is for ``j - i' = n - (Nk - 1)``
 
@@ -133,27 +133,27 @@ class BiasTable:
 
 @dataclass(frozen=True, slots=True)
 class DistanceBias:
-    """What the scores of a head lose with the distance of query and key."""
+    """Numbers that the scores of a head lose with the distance of query and key."""
 
     mask: Mask  # where the rows stand among the keys
-    # of the query heads whose rows these are, one after the other; empty for none
+    # of the query heads, in the order of their rows; empty for none
     slopes: tuple[float, ...]
-    queries: int  # rows of each of them
-    table: F32 | None = None  # the rows of a `BiasTable` that are of these heads
+    queries: int  # rows of each query head
+    table: F32 | None = None  # these heads' rows of a `BiasTable`
 
     @property
     def cites(self) -> str:
-        """The paper that the bias is of."""
+        """The paper that the bias comes from."""
         return ALIBI if self.table is None else RELATIVE
 
     @property
     def latex(self) -> str:
-        """The formula of what follows S."""
+        """The formula of the bias, as it follows S."""
         slopes = r"- \mathrm{slope} \cdot | i' - j |" if self.slopes else ""
         return slopes if self.table is None else f"{slopes} + b_{{\\,j - i'}}".strip()
 
     def of(self, rows: range, keys: range) -> NDArray[np.float64]:
-        """Return ``slope · |i' - j|`` less what the table has for ``j - i'``, (rows, keys)."""
+        """Return ``slope · |i' - j|`` less the table's number for ``j - i'``, (rows, keys)."""
         places = np.arange(keys.start, keys.stop, keys.step)[None, :]
         later = places - self.mask.positions(rows)[:, None]
         own = np.arange(rows.start, rows.stop, rows.step) // self.queries
@@ -168,8 +168,8 @@ class DistanceBias:
 def alibi_slopes(heads: int) -> tuple[float, ...]:
     """Return ALiBi's slopes of all heads of a layer (Press et al. 2022, section 3 and its code).
 
-    They are ``2^(-8 (h + 1) / heads)`` for a power of two; else those of the next lower power n,
-    then every other one of 2 n, from its first.
+    They are ``2^(-8 (h + 1) / heads)`` for a power of two; else the slopes of the next lower power
+    n, then every other slope of 2 n, from the first.
     """
     power = 1 << (heads.bit_length() - 1)
     own = [2.0 ** (-8 * (h + 1) / power) for h in range(power)]

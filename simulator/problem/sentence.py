@@ -16,7 +16,7 @@ Turned = tuple[F32, F32, F32]
 
 
 def sentence_file(scenario: Scenario) -> InputFile:
-    """Return what a file would say that held the layer: shapes, tokens, scale, and causal."""
+    """Return the layer as the header of a file: shapes, tokens, scale, and causal."""
     said, known, model = scenario.input, MODELS[scenario.input.model], sentence_model(scenario)
     layers, tokens = model.shape.layers, model.tokenizer.encode(said.text or "")
     if said.layer >= layers:
@@ -60,7 +60,7 @@ def layer_of(found: Computed, layer: int, dtype: DType) -> Turned:
 
 
 def computed(said: Input) -> Computed:
-    """Return all that the model computes of a scenario's text."""
+    """Return everything that the model computes from a scenario's text."""
     return _computed(MODELS[said.model], said.text or "")
 
 

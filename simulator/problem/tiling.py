@@ -26,8 +26,8 @@ class TileKind(IntEnum):
 class TileGrid:
     """The tiles of one head's score matrix under a mask, by arithmetic.
 
-    No time or memory grows with the number of tiles, only with the number of row and column blocks
-    and of the intervals that the mask makes of them.
+    Time and memory grow with the number of row blocks, column blocks and the mask's intervals of
+    blocks, never with the number of tiles.
     """
 
     def __init__(self, mask: Mask, rows: int, cols: int) -> None:
@@ -77,7 +77,7 @@ class TileGrid:
         return self.kinds_at(np.arange(self.Tr), np.arange(self.Tc))
 
     def kinds_at(self, i: I64, j: I64) -> NDArray[np.uint8]:
-        """Return the kinds where some row blocks meet some ascending column blocks, uint8."""
+        """Return the kinds of tiles in row blocks `i` and ascending column blocks `j`, uint8."""
         every = (self.visited_columns, self.full_columns)
         visited, full = (each.among(i, j).view(np.uint8) for each in every)
         return visited + full
@@ -88,7 +88,7 @@ class TileGrid:
         return int(self.full_columns.sums[-1])
 
 
-ENOUGH = 4  # blocks of rows and of keys from which a run shows how it works
+ENOUGH = 4  # a run with this many row blocks and column blocks shows how it works
 
 
 def seen_size(size: int, length: int) -> int:
@@ -108,11 +108,11 @@ def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
 def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) of the forward kernels that FlashAttention-2 ships, without dropout.
 
-    A kernel with a window is not one of the causal kernels, even if the mask is causal. Of the GPUs
-    with at most 99 KiB a block, those of sm_86 and sm_89 use smaller tiles and sm_120 does not;
-    GPUs for which there is no kernel get the smaller ones. Above d = 192 only GPUs like the A100
-    use the large tile: it needs 128 KiB a block, and if an SM has 192 KiB (H100), two small blocks
-    on it are faster than a large one.
+    A kernel with a window is not a causal kernel, even if the mask is causal. With at most 99 KiB a
+    block, GPUs of sm_86 and sm_89 use smaller tiles and sm_120 does not; GPUs without a kernel get
+    the smaller tiles. Above d = 192 only GPUs like the A100 use the large tile: the large tile
+    needs 128 KiB a block, and if an SM has 192 KiB (H100), two small blocks are faster than one
+    large block.
 
     References: Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h;
     csrc/flash_attn/flash_api.cpp, ``params.is_causal``.

@@ -1,4 +1,4 @@
-"""What values of a scenario may be: bounds, and a sentence for each list or union."""
+"""The values that a scenario may have: bounds, and a sentence for each list or union."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def preset_name(name: object) -> object:
 
 
 def _said(expected: str) -> WrapValidator:
-    """Refuse in one sentence: errors of a list or a union name places and types of no field."""
+    """Refuse in one sentence: pydantic's errors of a list or a union name places inside it."""
 
     def check(value: object, accept: ValidatorFunctionWrapHandler) -> object:
         try:

@@ -67,18 +67,18 @@ from simulator.problem.sentence import read_sentence
 from simulator.problem.tiling import TileGrid
 
 Variant = Literal["changes", "sinks", "threshold", "rounding", "gate"]
-"""Scores that are changed, sink logits, rescales that are skipped, numbers of pairs rounded, O that
-is gated."""
+"""In this order: changed scores, sink logits, skipped rescales, rounded numbers of pairs, a gated
+O."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A scenario in which everything is said: tile programs and engines are made from it."""
+    """A scenario without blanks: tile programs and engines are made from it."""
 
     scenario: Scenario  # what the author wrote
     algorithm: Algorithm  # as in scenarios
-    # heads, kv_heads: Query heads that run, and the distinct KV heads that they read. If query
-    # heads are packed, those of one KV head count as one head here.
+    # heads, kv_heads: Query heads that run, and the distinct KV heads that they read. Packed query
+    # heads of one KV head count as one head here.
     heads: int
     kv_heads: int
     kv_head_of: tuple[int, ...]  # KV head of each query head, (heads,)
@@ -98,12 +98,12 @@ class Workload:
     cols: int
     gpu: Gpu  # preset whose limits are shown
     file: InputFile | None  # header of the input file; None for random input
-    picked: tuple[int, ...]  # the chosen query heads among those of the input, (heads,)
+    picked: tuple[int, ...]  # the input's numbers of the chosen query heads, (heads,)
     input_heads: tuple[int, int]  # query heads and KV heads of the input, before any are picked
     group: int = 1  # how many query heads are packed into one
     slopes: tuple[float, ...] = ()  # ALiBi's slopes of the chosen query heads; empty for none
     softcap: float = 0.0  # the cap of scaled scores; 0 for none
-    biases: BiasTable | None = None  # what scores of the chosen query heads gain at each distance
+    biases: BiasTable | None = None  # bias of the chosen query heads' scores at each distance
     # numbers of float32 that join the softmax of the chosen query heads; empty for none
     sink_logits: tuple[float, ...] = ()
     # rows and columns of a tile of the same problem for an algorithm that has tiles
@@ -113,12 +113,12 @@ class Workload:
     # whether keys and values are one latent that all heads share: a value is the first `value_dim`
     # numbers of its key
     latent: bool = False
-    # keys of the scenario that are not as in its file: a what-if. Where these are sizes, the run is
-    # of random numbers of that shape
+    # keys of the scenario that differ from its file: a what-if. If these are sizes, the run has
+    # random numbers of these sizes
     what_if: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Let row blocks be the chunks of keys where a state goes from each to the next."""
+        """Make row blocks the same as chunks of keys where a state passes from chunk to chunk."""
         if self.rule and self.rule.tokens:
             if self.tile == (0, 0) or (self.rows, self.cols) != (1, 1):
                 object.__setattr__(self, "tile", (self.rows, self.cols))
@@ -128,12 +128,12 @@ class Workload:
 
     @property
     def backward(self) -> bool:
-        """Whether gradients are computed, so that there is one of O."""
+        """Whether gradients are computed, from the gradient of O."""
         return self.algorithm in BACKWARD
 
     @property
     def input_shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """Q, K and, unless a latent has both, V of the input; dO of a backward pass."""
+        """The input's shapes of Q, K and, without a latent, V; also of dO in a backward pass."""
         heads, kv_heads = self.input_heads
         rows, keys = (heads, self.queries), (kv_heads, self.seqlen_k)
         values = () if self.latent else ((*keys, self.value_dim),)
@@ -142,12 +142,12 @@ class Workload:
 
     @property
     def rule(self) -> Rule | None:
-        """What an algorithm without a softmax does with its state; None with a softmax."""
+        """How an algorithm without a softmax updates its state; None with a softmax."""
         return RULES.get(self.algorithm)
 
     @property
     def chunked(self) -> bool:
-        """Whether each row block works on its own keys and on a state of those before it."""
+        """Whether each row block works on its own keys and on a state of the keys before."""
         return self.rule is not None and self.mask.causal
 
     @cached_property
@@ -178,12 +178,12 @@ class Workload:
 
     @property
     def page_size(self) -> int:
-        """Tokens of a page: as the scenario says, as far as that divides a tile."""
+        """Tokens of a page: the scenario's number, or its largest divisor that divides a tile."""
         return page_size_of(self.scenario.tiling.page_size, self.cols)
 
     @cached_property
     def pages(self) -> PageTable | None:
-        """Where the pages of K and V lie; None if they do not lie in pages."""
+        """Where the pages of K and V lie; None if K and V do not lie in pages."""
         if PACKED.get(self.algorithm) != "pages":
             return None
         return page_table(self.scenario, self.file, self.page_size, self.seqlen_k)
@@ -195,7 +195,7 @@ class Workload:
 
     @property
     def logit_scale(self) -> float:
-        """What q·k is multiplied by: scale over temperature."""
+        """The factor of q·k: scale over temperature."""
         return self.scoring.factor
 
     @property
@@ -205,7 +205,7 @@ class Workload:
 
     @property
     def scoring_before_softmax(self) -> Scoring:
-        """How q·k enters the softmax: as it is if the fault scales P instead."""
+        """How q·k enters the softmax: unscaled if the fault `late_scale` scales P instead."""
         return self.scoring.unscaled if self.faults.late_scale else self.scoring
 
     @cached_property
@@ -215,7 +215,7 @@ class Workload:
 
     @property
     def changes_scores(self) -> bool:
-        """Whether a scaled product is not the score yet."""
+        """Whether a scaled product changes before it is a score."""
         return bool(self.softcap or self.biased)
 
     @property
@@ -225,7 +225,7 @@ class Workload:
 
     @property
     def variant(self) -> frozenset[Variant]:
-        """What of its ops is not as papers have it."""
+        """How the run's ops differ from the papers'."""
         on: dict[Variant, bool] = {
             "changes": self.changes_scores,
             "sinks": bool(self.sink_logits),
@@ -237,7 +237,7 @@ class Workload:
 
     @property
     def threshold(self) -> float | None:
-        """By how much m must grow to move, in log2, FlashAttention-4's; None: by anything."""
+        """By how much m must grow to move, in log2 (FlashAttention-4); None: by anything."""
         said = self.scenario.attention.rescale_threshold
         return said if self.algorithm in SKIPPING else None
 
@@ -265,7 +265,7 @@ class Workload:
         return np.array(self.sink_logits, dtype=np.float32).reshape(self.heads, self.group)
 
     def start(self, head: int, rows: range, split: int = 0) -> tuple[F64, F64]:
-        """Return m and l of some rows before their first key: with a sink in the first split."""
+        """Return m and l of some rows before their first key; a sink is in the first split."""
         sinks = self.sinks
         if sinks is None or split:
             return np.full(len(rows), -np.inf), np.zeros(len(rows))
@@ -273,7 +273,7 @@ class Workload:
         return sinks[head].astype(np.float64)[own], np.ones(len(rows))
 
     def bias(self, head: int) -> DistanceBias | None:
-        """Return what the scores of a head lose with distance; None for nothing."""
+        """Return the bias of a head's scores with distance; None for no bias."""
         if not self.biased:
             return None
         own = slice(head * self.group, (head + 1) * self.group)
@@ -282,7 +282,7 @@ class Workload:
 
     @property
     def score_changes(self) -> tuple[ScoreChange, ...]:
-        """What is done to a scaled product before the mask, in its order."""
+        """The changes of a scaled product before the mask, in their order."""
         cap = f"{self.softcap:g}"
         known = (
             (self.softcap, f"soft-capped at {cap}", "soft-capped", f"soft-cap {cap}", "softcap"),
@@ -293,7 +293,7 @@ class Workload:
 
     @property
     def change_names(self) -> tuple[str, ...]:
-        """The names of these changes."""
+        """The names of the score changes."""
         return tuple(change.name for change in self.score_changes)
 
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
@@ -364,7 +364,7 @@ class Workload:
 
     @cached_property
     def split_choice(self) -> SplitChoice:
-        """What ``splits = "auto"`` means for packed heads: one number for a whole batch, and why.
+        """The splits of ``splits = "auto"`` for packed heads: one number for a batch, and why.
 
         All sequences of a batch run in one launch: their thread blocks together fill the GPU.
         """
@@ -377,7 +377,7 @@ class Workload:
         return chosen_splits(math.ceil(max(keys) / self.cols), blocks, self.gpu)
 
     def split_keys(self, split: int) -> range:
-        """Return the keys of a split: whole column blocks; maybe none of the last splits."""
+        """Return the keys of a split: whole column blocks; the last splits may have none."""
         keys = self.split_blocks * self.cols
         return range(self.seqlen_k)[split * keys : (split + 1) * keys]
 
@@ -387,7 +387,7 @@ class Workload:
         return tuple(map(self.split_keys, range(self.splits)))
 
     def posed(self, inputs: Inputs) -> Inputs:
-        """Return the numbers of the same problem, with heads packed as they are here."""
+        """Return the same inputs, with heads packed as in this workload."""
         shape = self.heads, self.seqlen_q, self.head_dim
         if inputs.q.shape == shape:
             return inputs
@@ -402,7 +402,7 @@ class Workload:
         return str(own[0]) if len(own) == 1 else f"{own[0]}–{own[-1]}"
 
     def row_name(self, head: int, row: int) -> str:
-        """Return the number of a row; of packed ones, whose it is as well."""
+        """Return the number of a row; if heads are packed, also the head of the row."""
         if self.group == 1:
             return f"row {row}"
         own, query = self.single(head, row)
@@ -410,11 +410,11 @@ class Workload:
         return f"row {row} (head {self.picked[own]}{words})"
 
     def single(self, head: int, row: int) -> tuple[int, int]:
-        """Return which of the picked heads a row is of, and which of its rows it is."""
+        """Return which picked head a row belongs to, and the number of the row in this head."""
         return head * self.group + row // self.queries, row % self.queries
 
     def packed(self, head: int, row: int) -> tuple[int, int]:
-        """Return where a row of one of the picked heads is: head and row here."""
+        """Return the place of a picked head's row in this workload: head and row."""
         return head // self.group, head % self.group * self.queries + row
 
     def unpacked(self, per_row: F32) -> F32:
@@ -434,12 +434,12 @@ class Workload:
 
     @property
     def typed(self) -> bool:
-        """Whether Q, K and V are those of a typed text."""
+        """Whether Q, K and V come from a typed text."""
         return self.file is not None and self.file.computed
 
     @property
     def query_tokens(self) -> tuple[str, ...]:
-        """One text for each query if queries are of another text than keys, or empty."""
+        """One text for each query if queries come from another text than keys; else empty."""
         return self.file.said.query_tokens if self.file else ()
 
     @property
@@ -449,7 +449,7 @@ class Workload:
 
     @property
     def aligned_tokens(self) -> tuple[str, ...]:
-        """The tokens of keys, if queries are of the same text; else empty."""
+        """The tokens of keys, if queries come from the same text; else empty."""
         return () if self.query_tokens else self.tokens
 
     def key_token(self, key: int) -> str:
@@ -457,7 +457,7 @@ class Workload:
         return self.tokens[key] if 0 <= key < len(self.tokens) else ""
 
     def query_token(self, row: int) -> str:
-        """Return the token of a query row, else that of the key where it stands; "" if unknown."""
+        """Return the token of a query row, or of the key where the row stands; "" if unknown."""
         if self.query_tokens:
             return self.query_tokens[row % self.queries]
         place = int(self.mask.positions(range(row, row + 1))[0])
@@ -471,20 +471,19 @@ class Inputs:
     q: F32  # (heads, Nq, d) float32, values representable in the workload's dtype
     k: F32  # (kv_heads, Nk, d) float32, likewise
     v: F32  # (kv_heads, Nk, dv) float32, likewise
-    layer: Layer | None = None  # the layer whose x and weights they are made of
+    layer: Layer | None = None  # the layer whose x and weights Q, K and V are made of
     projection: F32 | None = None  # (f, d) float32, the directions of a feature map that projects
-    # (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key
+    # (kv_heads, Nk, f) or (kv_heads, Nk) float32, numbers that a state's update takes for each key
     gate: F32 | None = None
     # (heads, Nq, dv) float32, the gradient of O, if gradients are computed
     upstream: F32 | None = None
     # Q and K before positions turned them; None without positions
     unturned: tuple[F32, F32] | None = None
-    # (heads, Nq, dv) float32, what the layer of the file multiplies O by before its output
-    # projection
+    # (heads, Nq, dv) float32, the factors of O before the output projection of the file's layer
     output_gate: F32 | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
-        """Return what a workload reads beside Q, K and V, by the name of its tensor."""
+        """Return the tensors that a workload reads beside Q, K and V, by name."""
         gate = w.rule.gate if w.rule else None
         found = {gate.name: self.gate} if gate and self.gate is not None else {}
         if w.gated and self.output_gate is not None:
@@ -493,7 +492,7 @@ class Inputs:
 
 
 def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
-    """Fill in what a scenario leaves out, reading of a file its header, sink logits and picture.
+    """Fill in a scenario's blanks, without reading Q, K and V of its file.
 
     computes: whether the run is to be computed; otherwise it may be larger than the memory.
     """
@@ -584,7 +583,7 @@ def read_inputs(workload: Workload, progress: Callable[[float], None] | None = N
     if w.picked != tuple(range(heads)):
         kv_picked = sorted({head * kv_heads // heads for head in w.picked})
         gate = None if gate is None else gate[kv_picked]
-        if w.file:  # random numbers are those of the picked heads already
+        if w.file:  # random input has only the picked heads already
             q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
             upstream = None if upstream is None else upstream[list(w.picked)]
         after = None if after is None else after[list(w.picked)]

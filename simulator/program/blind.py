@@ -1,7 +1,7 @@
-"""What a sequence costs that has queries and no keys: rows that see nothing.
+"""The cost of a sequence with queries and no keys: all rows see nothing.
 
-It has no visit. Its row blocks store what rows have that have seen nothing, as those do that a mask
-hides whole; splits leave that, too, and are joined.
+The sequence has no visit. Its row blocks store the numbers of rows that have seen nothing, like row
+blocks that a mask hides whole; splits leave these numbers, too, and are joined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulator.program.visit import Counters
 
 
 def blind_counters(w: Workload, queries: int) -> tuple[Counters, int]:
-    """Return what a sequence of so many queries and no keys requests, and its compulsory bytes."""
+    """Return the counters of a sequence of so many queries, no keys, and its compulsory bytes."""
     own = _without_keys(w, queries)
     if algorithm_of(own).stores_scores:  # S and P have no element, and O alone is stored
         stored = own.heads * own.seqlen_q * own.value_dim * own.width
@@ -42,7 +42,7 @@ def _without_keys(w: Workload, queries: int) -> Workload:
 
 
 def _amounts(w: Workload, launches: list[tuple[Launch, Mapping[str, Cost]]]) -> dict[str, int]:
-    """Return the bytes of each tensor: of what heads start with, and of rows that are joined."""
+    """Return the bytes of each tensor: starting values of heads, and rows that are joined."""
     out: dict[str, int] = {}
     for launch, costs in launches:
         for name, cost in costs.items():

@@ -109,12 +109,12 @@ def _unscaled(values: Values, chip: Mapping[str, Values], w: Workload, visit: Vi
 
 
 def _in_base_2(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
-    """Return LSE of a split as its logarithm of 2; what joins splits takes it as that of e."""
+    """Return LSE of a split in base 2; the visit that joins the splits takes it as base e."""
     return values if visit.launch else values / values.dtype.type(math.log(2))
 
 
 def _capped_mask(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
-    """Return S with hidden pairs as a cap leaves them that comes after the mask."""
+    """Return S with hidden pairs as a soft-cap after the mask leaves them."""
     if not w.scoring.softcap:
         return values
     hidden = np.full(values.shape, -w.scoring.softcap)
@@ -128,7 +128,7 @@ def _finite(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visi
 
 
 def _wider(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
-    """Return S with one more key of each side; tiles are visited as the right window says."""
+    """Return S with one more key on each side; the right window still decides on visits."""
     mask = w.mask.of_head(visit.head)
     if not mask.local:
         return values
@@ -167,7 +167,7 @@ def _sum_alone(values: Values, chip: Mapping[str, Values], w: Workload, visit: V
 
 
 def _of_one_head(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
-    """Return dK as it was before, unless the head is the first of those that share the keys."""
+    """Return dK as before this tile, unless the head is the first that shares the keys."""
     first = w.kv_head_of.index(w.kv_head_of[visit.head])
     return values if visit.head == first else chip["dK"].copy()
 
@@ -180,13 +180,13 @@ class Fault:
     title: str  # its name in pictures
     words: str  # what goes wrong, in one sentence
     cites: str  # the paper's line that is done wrong
-    algorithms: tuple[str, ...]  # those that can make it; in the others it has no effect
+    algorithms: tuple[str, ...]  # algorithms that can make it; in the others it has no effect
     instead: str = ""  # why the others cannot; empty where all can
-    # what is said of the numbers that it loses, by name
+    # words about the numbers that it loses, by name
     notes: Mapping[str, str] = field(default_factory=dict)
-    made: Wrong = field(default_factory=dict, repr=False)  # what ops make wrong
+    made: Wrong = field(default_factory=dict, repr=False)  # the numbers that ops make wrong
     without_alpha: bool = False  # whether the sums so far are kept as if alpha were 1
-    # what happens to P between its sum and its use: P, the workload and the visit to P
+    # the change of P between its sum and its use: P, the workload and the visit to P
     late: Callable[[Values, Workload, Visit], Values] | None = None
 
 
@@ -198,7 +198,7 @@ def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
     return np.where(w.mask.of_head(visit.head).visible(visit.rows, visit.cols), p, p.dtype.type(0))
 
 
-FP8_OFFSET = 8  # log2 of what P is multiplied by before it is rounded to e4m3
+FP8_OFFSET = 8  # log2 of the factor of P before P is rounded to e4m3
 
 
 def _saturated(p: Values, w: Workload, visit: Visit) -> Values:
@@ -399,7 +399,7 @@ class _FaultyChip(dict[str, Values]):
 
 
 def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use: bool) -> None:
-    """Do an op with faults; `last_use`: the op before which a late scale or mask changes P."""
+    """Do an op with faults; `last_use`: a late scale or mask changes P before the op."""
     on = (fault for fault in FAULTS if fault.name in w.faults.on)
     faults = tuple(fault for fault in on if w.algorithm in fault.algorithms)
     if last_use:
@@ -424,7 +424,7 @@ def late_op(ops: tuple[Op, ...]) -> int | None:
 
 
 def fault_labels(scenario: Scenario) -> tuple[str, ...]:
-    """Return what marks a run with faults, longest first, such as ``FAULT: forget alpha``."""
+    """Return the labels of a run with faults, longest first, such as ``FAULT: forget alpha``."""
     titles = [fault.title for fault in FAULTS if fault.name in scenario.faults.on]
     if not titles:
         return ()
@@ -433,7 +433,7 @@ def fault_labels(scenario: Scenario) -> tuple[str, ...]:
 
 
 def fault_note(w: Workload, number: str) -> str:
-    """Return what a panel says of a number that a fault of the run loses; empty if none does."""
+    """Return the words on a number that a fault of the run loses; empty if no fault does."""
     on = (fault for fault in FAULTS if fault.name in w.faults.on)
     return next((fault.notes[number] for fault in on if number in fault.notes), "")
 

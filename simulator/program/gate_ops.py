@@ -53,6 +53,6 @@ def gate_ops(w: Workload, visit: Visit, cites: str) -> list[Op]:
 
 
 def gate_cost(w: Workload, *, every: bool = False) -> dict[str, Cost]:
-    """Return what a launch reads of a gate; `every`: also for rows that see nothing."""
+    """Return the cost of reading a gate; `every`: also for rows that see nothing."""
     size = w.value_dim * w.width
     return {GATE.name: Cost(last=size) if every else Cost(final=size)} if w.gated else {}

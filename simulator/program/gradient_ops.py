@@ -1,4 +1,4 @@
-"""The elementary moves of a backward pass: gradients of Q, K and V from that of O."""
+"""The elementary moves of a backward pass: gradients of Q, K and V from the gradient of O."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WeightedMeans(Op):
 class StartGradients(Op):
     """Start some sums on chip, nothing of which has been seen.
 
-    `sums`: of each its name, its rows and how many numbers a row has.
+    `sums`: name, rows and width of a row of each sum.
     """
 
     name: ClassVar[str] = "start gradients"
@@ -169,7 +169,7 @@ class RoundScoreGradient(RoundWeights):
     changed: ClassVar[tuple[str, ...]] = ("dS",)
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Round as the engine has; how far dS may be off was seen when it was made."""
+        """Round as the engine did; the error of dS was checked when dS was made."""
         return super().settle(state, before, after, lambda given: np.full(given.shape, np.inf))
 
     def apply(self, state: State) -> None:

@@ -16,9 +16,9 @@ from simulator.program.launches import Cost, Launch
 class GroupLaunch(Launch):
     """One kernel launch: KV heads, then column blocks, then query heads, then row blocks.
 
-    What is of the keys of a column block is loaded once, stays on chip while the query heads that
-    share it take their turns, and is stored once. The costs `start`, `first` and `last` are
-    therefore of KV heads, and `inner` and `pair` of query heads.
+    The numbers of a column block's keys are loaded once, stay on chip while the query heads that
+    share them take their turns, and are stored once. The costs `start`, `first` and `last`
+    therefore count for each KV head, and `inner` and `pair` for each query head.
 
     outer, inner: length and block size of both loops: keys, and the rows of one query head.
     """
@@ -46,7 +46,7 @@ class GroupLaunch(Launch):
         self._starts = list(accumulate((self.per_head * len(m) for m in self._members), initial=0))
 
     def times(self, heads: int) -> int:
-        """Return how often its blocks are gone through: once for each KV head."""
+        """Return how often the launch goes through its blocks: once for each KV head."""
         return len(self._members)
 
     def rounds(self, heads: int) -> Sequence[int]:
@@ -54,16 +54,16 @@ class GroupLaunch(Launch):
         return self._starts[:-1]
 
     def total(self, heads: int) -> int:
-        """Return how many visits it has."""
+        """Return how many visits the launch has."""
         return self._starts[-1]
 
     def owner(self, index: int) -> tuple[int, int]:
-        """Return in which round visit `index` is, the KV head, and in which outer block."""
+        """Return the round of visit `index`, which is its KV head, and its outer block."""
         head, block, _, _ = self.place(index)
         return self._kv_of[head], block
 
     def along(self, of_block: I64, heads: int) -> I64:
-        """Return numbers of each outer block and query head, added up, in the order of blocks."""
+        """Return numbers of each outer block, summed over query heads, in the order of blocks."""
         return np.concatenate([of_block * len(own) for own in self._members])
 
     def amounts(self, cost: Cost, heads: int) -> I64:
@@ -86,7 +86,7 @@ class GroupLaunch(Launch):
         return own[member], block, self.visits.nth(block, within), nth
 
     def before(self, head: int) -> int:
-        """Return how many of its visits come before those of a head's KV head."""
+        """Return how many visits come before the visits of a head's KV head."""
         return self._starts[self._kv_of[head]]
 
     def block_bounds(self, index: int) -> tuple[int, int]:
@@ -129,6 +129,6 @@ class GroupLaunch(Launch):
         return Cost(number + (rest > 0), begun, inside, paired, done).amount
 
     def _own(self, index: int) -> tuple[tuple[int, ...], int]:
-        """Return the query heads of the KV head that a visit is of, and its place there."""
+        """Return the query heads of a visit's KV head, and the visit's place in that KV head."""
         number = bisect_right(self._starts, index) - 1
         return self._members[number], index - self._starts[number]

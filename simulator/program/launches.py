@@ -1,4 +1,4 @@
-"""Kernel launches: two nested loops over blocks, what they visit, and what that costs."""
+"""Kernel launches: two nested loops over blocks, their visits, and the costs of the visits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.problem.intervals import I64, Intervals, sums
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one launch requests of a tensor, as coefficients of sizes.
+    """The bytes that one launch requests of a tensor, as coefficients of sizes.
 
-    All are in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block and
-    `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s`` for each
-    outer block that is visited, ``(inner + pair · s) · t`` for each visit. `once` for each sink
-    logit that an outer block loads, if it is visited. `page` for each page of the inner block of
-    each visit. `final` for each row of a row block, with the last visit of the launch to it.
+    All are in bytes (FLOPs for the entry ``flops``). `s` and `t` are the valid sizes of an outer
+    and an inner block: `start` once for each head, ``first · s`` and ``last · s`` for each outer
+    block that is visited, ``(inner + pair · s) · t`` for each visit. `once` for each sink logit
+    that a visited outer block loads. `page` for each page of the inner block of each visit. `final`
+    for each row of a row block, with the last visit of the launch to this row block.
     """
 
     start: int = 0
@@ -31,7 +31,7 @@ class Cost:
     final: int = 0
 
     def amount(self, other: Cost) -> int:
-        """Return what coefficients and sizes make together."""
+        """Return the sum of coefficients times sizes."""
         return (
             self.start * other.start
             + self.first * other.first
@@ -55,9 +55,9 @@ class Launch:
     run: inner blocks of each run; the last runs may have fewer, or none.
     continues: whether an outer block continues with the numbers that the previous launch left of
         its rows.
-    combines: whether a visit joins what the splits of its row block have left in HBM.
-    carries: whether what a row block leaves on chip goes on to the next, so that it depends on all
-        before it.
+    combines: whether a visit joins the results that the splits of its row block have left in HBM.
+    carries: whether the numbers that a row block leaves on chip go on to the next row block, so
+        that a row block depends on all before it.
     of_keys: for a launch that works on keys alone, once for each KV head: the KV head of each query
         head. Its visits are in the first query head of each KV head, and in row block 0, though
         they have no rows.
@@ -65,9 +65,9 @@ class Launch:
     row_each: whether each row of an outer block is the work of a thread block of its own.
     forms: whether a visit forms a tile of scores; otherwise it works on rows alone.
     sinks: how many sink logits each outer block loads; none without it.
-    page: keys of a page, of which a whole inner block is a whole number.
-    lasts: in a launch that goes over column blocks, the last of them that visits each row block, -1
-        for none, if costs depend on it.
+    page: keys of a page; a whole inner block has a whole number of pages.
+    lasts: in a launch over column blocks, the last column block that visits each row block, -1 for
+        none; only if costs depend on it.
     makes: numbers of every row that a visit makes on chip for itself alone.
     """
 
@@ -121,8 +121,8 @@ class Launch:
         start = np.arange(len(visits)) // splits * self._outer_block
         size = np.minimum(self._outer_block, self._outer_len - start)
         count = visits.counts
-        # Inner sizes of all visits of an outer block: whole blocks, less what the last block is
-        # short of.
+        # Inner sizes of all visits of an outer block: whole blocks, less the rows or keys that the
+        # last block lacks.
         reaches_end = visits.ends == self.inner_blocks
         inner_size = count * self._inner_block - np.where(reaches_end, self._lacking, 0)
         self._size_before = sums(np.where(count > 0, size, 0))
@@ -151,7 +151,7 @@ class Launch:
         return f"row block {i}" if self.whole_rows else f"tile ({i}, {j})"
 
     def mark(self, i: int, j: int) -> str:
-        """Return the same in a cell of a strip: ``2,1``, ``2``."""
+        """Return the block of a visit as a cell of a strip says it: ``2,1``, ``2``."""
         return str(i) if self.whole_rows else f"{i},{j}"
 
     @property
@@ -173,11 +173,11 @@ class Launch:
 
     @property
     def _lacking(self) -> int:
-        """By how much the last inner block is short of a whole one."""
+        """Rows or keys that the last inner block lacks of a whole block."""
         return self.inner_blocks * self._inner_block - self._inner_len
 
     def times(self, heads: int) -> int:
-        """Return how often its blocks are gone through in a run of so many query heads."""
+        """Return how often the launch goes through its blocks in a run of so many query heads."""
         return len(set(self._kv_head_of)) or heads
 
     def rounds(self, heads: int) -> Sequence[int]:
@@ -185,7 +185,7 @@ class Launch:
         return [n * self.per_head for n in range(self.times(heads))]
 
     def total(self, heads: int) -> int:
-        """Return how many visits it has in a run of so many query heads."""
+        """Return how many visits the launch has in a run of so many query heads."""
         return self.per_head * self.times(heads)
 
     def place(self, index: int) -> tuple[int, int, int, int]:
@@ -201,11 +201,11 @@ class Launch:
         return time, self.visits.locate(rest)[0]
 
     def along(self, of_block: I64, heads: int) -> I64:
-        """Return numbers of each outer block in the order in which the blocks are gone through."""
+        """Return numbers of each outer block in the order in which the launch visits the blocks."""
         return np.tile(of_block, self.times(heads))
 
     def before(self, head: int) -> int:
-        """Return how many of its visits come before those of a head."""
+        """Return how many visits of the launch come before the visits of a head."""
         return self.per_head * (self._kv_head_of[head] if self.of_keys else head)
 
     def needed(self, block: int) -> range:
@@ -269,7 +269,7 @@ class Launch:
     def amounts(self, cost: Cost, heads: int) -> I64:
         """Return a cost's amount in each outer block, (`times` of so many heads, outer blocks).
 
-        What is counted once for a head is in the first block that is visited, as in the visits.
+        A cost that counts once for a head is in the first visited block, as in the visits.
         """
         size, inner, pair, pages = (np.diff(before) for before in self._sums)
         out: I64 = (cost.first + cost.last) * size + cost.inner * inner + cost.pair * pair

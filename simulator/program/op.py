@@ -1,4 +1,4 @@
-"""What every op is: its cost, its citation, and how it is seen to happen."""
+"""The base class of ops: cost, citation, and how the animation shows an op."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Near = Callable[[F64], F64]
 
 
 class Gesture(Enum):
-    """How an op is seen to happen."""
+    """How the animation shows an op."""
 
     STATE = auto()  # nothing moves: its result is there at the end
     CARRY = auto()  # tiles fly between HBM and the chip
@@ -49,14 +49,14 @@ class Op:
     recorded: ClassVar[tuple[str, ...]] = ()
     """Numbers that an engine may have recorded once the op was done; checked against float64."""
     changed: ClassVar[tuple[str, ...]] = ()
-    """Others that are checked, though no engine records them."""
+    """Other numbers that are checked, though no engine records them."""
     gesture: ClassVar[Gesture] = Gesture.STATE
     lands: ClassVar[float] = 1.0  # the share of its motion after which its result is shown
     label: ClassVar[str] = ""
     tile_label: ClassVar[str] = ""
     short_label: ClassVar[str] = ""
-    """The words on its chip, those where O is divided after each tile, and as few as still name
-    it."""
+    """The words on the op's chip, the words where O is divided after each tile, and the shortest
+    words."""
     latex: ClassVar[str] = ""
     shows: ClassVar[str] = ""
     """The op's line in the update of a state, and the number beside that line."""
@@ -70,17 +70,17 @@ class Op:
     seldom: bool = False
 
     factors: ClassVar[tuple[str, ...]] = ()
-    """What its products are of, where they are not of Q and of the keys: rows of two matrices, or
-    the numbers of pairs and the rows that they weigh."""
+    """The factors of its products, if they are not Q and the keys: rows of two matrices, or the
+    numbers of pairs and the rows that they weigh."""
 
     @property
     def says(self) -> str:
-        """Caption of what numbers become, where no sum and no flight shows it."""
+        """Caption of how numbers change, where no sum and no flight shows the change."""
         return ""
 
     @property
     def change(self) -> str:
-        """Formula of what it does to S after the product; empty where it does nothing to it."""
+        """Formula of how the op changes S after the product; empty where S does not change."""
         return ""
 
     @property
@@ -109,17 +109,17 @@ class Op:
         return sum(move.bytes for move in self.moves) if self.stores else 0
 
     def apply(self, state: State) -> None:
-        """Do it, in what the state computes in."""
+        """Do the op on a state, in the state's type of numbers."""
         raise NotImplementedError
 
     def terms(self, state: State, before: Values | None) -> Values | None:
-        """Return how large the terms of each score are once the op was done, (r, c), like errors.
+        """Return the size of each score's terms after the op, (r, c); errors are relative to it.
 
-        before: what this has returned for the op before; None in a visit that has made no scores
+        before: the result of `terms` of the op before; None in a visit that has made no scores
             yet.
         """
         return before
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Decide as an engine has where a choice is too close to call; return in how many rows."""
+        """Decide as an engine did where a choice is within rounding; return in how many rows."""
         return 0

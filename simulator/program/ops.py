@@ -177,7 +177,7 @@ class Scores(Op):
     scale: float
 
     def terms(self, state: State, before: Values | None) -> Values | None:
-        """Return Σ |q k| of each pair: a dot product is off by that, however small it is."""
+        """Return Σ |q k| of each pair: the error of a dot product is relative to this sum."""
         chip = state.chip
         return matmul(np.abs(chip["Q"] * state.number(self.scale)), np.abs(chip["K"].T))
 
@@ -206,7 +206,7 @@ class SoftCap(Op):
         return r"S \leftarrow c\, \tanh(S / c)"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
-        """Return the terms times the slope of tanh, which shrinks their errors, and the score."""
+        """Return the terms times the slope of tanh, which shrinks errors, plus the score."""
         assert before is not None
         s = state.chip["S"]
         return np.asarray(before * (1 - (s / self.cap) ** 2) + np.abs(s))
@@ -238,7 +238,7 @@ class Bias(Op):
         return rf"S \leftarrow S {self.bias.latex}"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
-        """Return the terms and the bias, from which a small difference may be left."""
+        """Return the terms plus the bias: the difference of both may be small."""
         assert before is not None
         return before + np.abs(self.bias.of(self.rows, self.cols))
 
@@ -275,9 +275,9 @@ class ApplyMask(Op):
 class RowMax(Op):
     """The maximum of each row.
 
-    `running`: over all tiles so far, with ``alpha = exp(m_old - m)``. If it keeps m unless that
-    grows by more than `by`, alpha is usually 1, and P may be above 1. Not `running`: of what is on
-    chip alone, kept as ``m_tile``, which is m where that is the `whole` row. A `sink` joins it.
+    `running`: over all tiles so far, with ``alpha = exp(m_old - m)``. If m is kept unless it grows
+    by more than `by`, alpha is usually 1, and P may be above 1. Not `running`: over the tile alone,
+    kept as ``m_tile``, and as m if the tile is the `whole` row. A `sink` joins m.
     """
 
     name: ClassVar[str] = "row max"
@@ -298,11 +298,11 @@ class RowMax(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Also m of all keys so far, unless it is made later."""
+        """``m_tile``; also m and alpha of all keys so far, unless a later op makes them."""
         return self.recorded if self.running or self.whole else ("m_tile",)
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Keep or move m as the engine has in rows where it grows by about the threshold."""
+        """Keep or move m as the engine did in rows where m grows by about the threshold."""
         chip, was, now = state.chip, before.get("m"), after.get("m")
         if not self.keeps or was is None or now is None:
             return 0
@@ -350,8 +350,8 @@ class Exponentials(Op):
 class RowSum(Op):
     """The sum of each row's exponentials.
 
-    `running`: ``l = alpha l + rowsum(P)``; else of what is on chip alone, kept as ``l_tile``,
-    which is l where that is the `whole` row. A `sink` joins it there.
+    `running`: ``l = alpha l + rowsum(P)``. Else over the tile alone, kept as ``l_tile``,
+    and as l if the tile is the `whole` row. A `sink` joins l there.
     """
 
     name: ClassVar[str] = "row sum"
@@ -365,7 +365,7 @@ class RowSum(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Also l of all keys so far, unless it is made later."""
+        """``l_tile``; also l of all keys so far, unless a later op makes it."""
         return self.recorded if self.running or self.whole else ("l_tile",)
 
     def apply(self, state: State) -> None:
@@ -451,7 +451,7 @@ class RoundWeights(Op):
         return f"each {self.changed[0]} is rounded to {self.dtype}"
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Round as the engine has where float64 is on the other side of a tie, but for rounding."""
+        """Round as the engine did where float64 is within rounding of a tie."""
         (name,) = self.changed
         if name not in before or name not in after:
             return 0

@@ -1,4 +1,4 @@
-"""The ops of a cache in pages: where its pages lie is looked up, and they are loaded from there."""
+"""The ops of a cache in pages: look up the places of pages, and load the pages from there."""
 
 from __future__ import annotations
 

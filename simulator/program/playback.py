@@ -15,14 +15,14 @@ SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 SECONDS_PER_OP = 0.7  # how long an op lasts, and a step that is larger than an op
 MOVING = 0.88
 """Share of the time of an op in which something moves; then its result rests to be seen."""
-SECONDS_PER_TURN = 2.4  # how long an op lasts in which hands turn, the fastest of them many times
+SECONDS_PER_TURN = 2.4  # how long an op lasts in which hands turn, the fastest many times
 SECONDS_PER_MOVE = 1.0  # how long an op lasts that moves tiles between HBM and the chip
 SECONDS_PER_RESCALE = 3.9
-"""How long an op lasts in which all that has been summed may shrink: its motion is of three
-seconds, a quarter of one in which the camera comes, and a moment in which it goes."""
-SECONDS_PER_PRESS = 1.4  # how long the maximum rises in it: of a fast rescale this alone is played
+"""How long a rescale lasts, in which old sums may shrink: a quarter of a second in which the camera
+comes, three seconds of motion, and a moment in which the camera goes."""
+SECONDS_PER_PRESS = 1.4  # how long the maximum rises in a rescale; a fast one plays only this
 WHOLE_UP_TO, PRESS_UP_TO = 4.0, 10.0
-"""Speeds up to which a rescale is played, and up to which its press is."""
+"""Speeds up to which a whole rescale is played, and up to which its press is played."""
 SECONDS_OF_NOTHING = 0.1
 """How long a rescale lasts that changes nothing: the first of a row, or with alpha = 1."""
 LONGEST_WAY = 20.0  # most seconds that a way lasts that plays by itself
@@ -51,8 +51,8 @@ class Granularity(StrEnum):
 class Playhead:
     """A place in the time of a run that plays."""
 
-    cursor: Cursor  # where the step that is under way leads
-    done: float  # seconds of that step that have passed at speed 1: 0 where it begins
+    cursor: Cursor  # the end of the step that is under way
+    done: float  # seconds of this step that have passed at speed 1: 0 at its beginning
 
 
 def first_cursor() -> Cursor:
@@ -101,9 +101,9 @@ def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = 
 def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) -> tuple[Cursor, ...]:
     """Return the cursors that lead from one to another, forwards or backwards.
 
-    start, end: two cursors of it; the first is left out, the last is included.
-    most: most cursors, at least 1: op by op if that is enough, otherwise tile by tile, otherwise
-        this many tiles at equal distances.
+    start, end: two cursors of the program; the path leaves out `start` and includes `end`.
+    most: most cursors, at least 1: op by op if so many are enough, otherwise tile by tile,
+        otherwise this many tiles at equal distances.
     """
     forward = end >= start
     path: list[Cursor] = []
@@ -194,7 +194,7 @@ def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granulari
 
 
 def _advanced_by_ops(program: TileProgram, cursor: Cursor, done: float) -> Playhead:
-    """Do the same op by op; the ops of a visit are asked for once."""
+    """Return the playhead after `done` seconds, op by op; a visit's ops are asked for once."""
     visit, op, ops = cursor.visit, cursor.op, program.ops(cursor.visit)
     while done >= (lasts := seconds_of(ops[op])):
         if op + 1 < len(ops):
@@ -228,7 +228,7 @@ class Rescaling:
     """How far each part of a rescale has come, 0 to 1."""
 
     near: float  # the camera and the veil over other rows, which go again at the end
-    passed: float  # what stands above the old maximum
+    passed: float  # the parts of bars above the old maximum
     named: float  # the chip with alpha, above 1 while it swings in
     risen: float  # the maximum, from the old to the new one: old sums shrink by alpha**risen
     joined: float  # the tile's own weights, which stand up one after the other
@@ -256,7 +256,7 @@ def rescaling(share: float) -> Rescaling:
 
 
 def stood(count: int, joined: float) -> list[float]:
-    """Return how high each of some weights has come that stand up one after the other, 0 to 1."""
+    """Return how far each of `count` weights has stood up, one after the other, 0 to 1."""
     parts = (min(max(joined * count / _UPRIGHT - n, 0.0), 1.0) for n in range(count))
     return [1 - (1 - part) ** 3 for part in parts]
 
@@ -264,7 +264,7 @@ def stood(count: int, joined: float) -> list[float]:
 def played(share: float, seconds: float) -> float:
     """Return which share of a rescale's time is shown when a share of its seconds has passed.
 
-    seconds: how long it is shown: little of a fast one is played, of a very fast one nothing.
+    seconds: how long it is shown; a fast rescale plays its press alone, a very fast one nothing.
     """
     if seconds >= SECONDS_PER_RESCALE / WHOLE_UP_TO:
         return share
@@ -275,9 +275,9 @@ def played(share: float, seconds: float) -> float:
 
 
 def in_two_states(share: float) -> float:
-    """Return which share of a rescale's time is shown where nothing is to move: one, then another.
+    """Return which of two shares of a rescale's time is shown where nothing is to move.
 
-    A score stands above the line; then the line is at the top, and what was summed has shrunk.
+    First a score stands above the line; then the line is at the top, and old sums have shrunk.
     """
     if share >= 1:
         return 1.0
@@ -286,7 +286,7 @@ def in_two_states(share: float) -> float:
 
 
 def _swung(part: float) -> float:
-    """Return the progress of what grows a little too far and swings back."""
+    """Return the progress of a motion that goes a little too far and swings back."""
     return 1 + 2.70158 * (part - 1) ** 3 + 1.70158 * (part - 1) ** 2 if part else 0.0
 
 
@@ -294,7 +294,7 @@ _MOTION_MS = 1000 * SECONDS_PER_RESCALE * MOVING
 _COMES_MS = 250  # how long the camera comes to the row before its rescale begins, at 0 ms
 _PRESS = 900, 2300  # when the maximum rises, in milliseconds
 _STILLS = 600, 2350
-_UPRIGHT = 0.8  # share of the time in which weights join in which they stand up; then all rests
+_UPRIGHT = 0.8  # share of the joining time in which weights stand up; then all rests
 
 
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:

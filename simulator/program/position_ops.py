@@ -1,7 +1,7 @@
 """Ops that come before the first tile of a run with rotary positions.
 
-They are steps to look at. Q and K are turned when they are read (`simulator.problem.workload`), so
-in HBM they lie turned, no byte and no FLOP of the tile program is theirs, and engines do nothing.
+These ops are only shown. Q and K are turned when they are read (`simulator.problem.workload`): HBM
+holds them turned, the ops cost no bytes and no FLOPs, and engines do nothing.
 
 References: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section
 3.2.2, equation 34.
@@ -18,7 +18,7 @@ _CITES = "Su et al. 2021, section 3.2.2, equation 34"
 
 
 class TakeUnturned(Op):
-    """Q and K as they are without places."""
+    """Show Q and K before places turn them."""
 
     __slots__ = ()
 
@@ -69,4 +69,4 @@ class TurnKeys(TurnQueries):
 BEFORE_TILES: tuple[Op, ...] = tuple(
     kind(cites=_CITES) for kind in (TakeUnturned, TurnQueries, TurnKeys)
 )
-"""What the first visit of a run with rotary positions begins with."""
+"""The ops with which the first visit of a run with rotary positions begins."""

@@ -27,7 +27,7 @@ class TileMove:
     head: int  # index along the tensor's first axis: the KV head for K and V
     rows: range  # rows of the tensor; for S and P the query rows
     cols: range | None  # keys, for S and P alone
-    bytes: int  # what the move asks of HBM
+    bytes: int  # bytes that the move requests
     split: int | None = None  # which of the splits, of a tensor that has some; None for all of them
 
 
@@ -42,25 +42,25 @@ class ChipTile:
 
 
 class State:
-    """HBM and one chip: what the ops run on.
+    """HBM and one chip, on which the ops run.
 
     HBM starts as NaN where an algorithm has not written, so that reading too early shows.
 
     q, k, v: (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
-    head: the one query head for which tensors can be written; all without it.
-    rows: the query rows for which they can be written; all without it.
-    tensors: what can be written beside what all algorithms write.
+    head: the one query head whose tensors can be written; without it all heads.
+    rows: the query rows that can be written; without it all rows.
+    tensors: the tensors that can be written, in addition to `COMMON`.
     features: how many numbers a feature map makes of a row.
     projection: (f, d), the directions of a feature map: on chip from the start, and no bytes are
         counted.
     sinks: (heads, query heads packed into one), logits that join the softmax.
-    given: what HBM holds beside Q, K and V: gates, by the name of their tensor.
+    given: tensors in HBM beside Q, K and V, such as gates, by name.
     inputs: the tensors in which Q, K and V lie; without one for values, they lie in the keys.
-    pages: where the pages of K and V lie; without it they lie together.
-    chip: the newest numbers by name, those of the row block or tile at hand. A name that is not on
-        the chip any more stays until it is made or loaded again.
-    hbm: tensors in HBM: the inputs as they were given, and of the others the part that can be
-        written, (heads, rows, ...).
+    pages: where the pages of K and V lie; without it K and V have no pages.
+    chip: the newest numbers of the row block or tile at hand, by name. Numbers that have left the
+        chip stay here until they are made or loaded again.
+    hbm: tensors in HBM: the inputs as they were given, and the writable part of the others,
+        (heads, rows, ...).
     written: the tensors that can be written.
     """
 
@@ -128,12 +128,12 @@ class State:
         return self.hbm[name]
 
     def view(self, move: TileMove) -> Values:
-        """Return the part of HBM that a move names, of what can be written only the part kept."""
+        """Return the part of HBM that a move names; a writable tensor has only the state's rows."""
         tensor = self.tensor(move.tensor)
         if move.tensor not in self.written:
             return tensor[move.head, move.rows.start : move.rows.stop]
         first, every = self._rows.start, slice(None)
-        keys = move.rows if move.cols is None else move.cols  # of K's kind, or of pairs
+        keys = move.rows if move.cols is None else move.cols  # of a tensor of keys, or of pairs
         parts: dict[Axis, slice | int] = {
             "split": every if move.split is None else move.split,
             "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
@@ -159,7 +159,7 @@ class State:
         self.view(move)[...] = values
 
     def copy(self) -> State:
-        """Return a state that goes on from here by itself; S and P are written once and shared."""
+        """Return a copy that changes by itself; S and P are written once, so they are shared."""
         other = copy.copy(self)
         other.chip, other.hbm = dict(self.chip), dict(self.hbm)
         changing = {spec.name for spec in self.written.values() if not spec.of_pairs}

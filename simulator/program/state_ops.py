@@ -45,7 +45,7 @@ class MapFeatures(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Recorded numbers that the tiles on chip are."""
+        """Recorded numbers of the tiles on chip."""
         return ("phi_Q",) * self.queries + ("phi_K",) * self.keys
 
     def apply(self, state: State) -> None:
@@ -87,7 +87,7 @@ class ReadState(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Nothing that is whole, if keys of the chunk follow."""
+        """Return l and O, if no keys of the chunk follow; else nothing."""
         return self.recorded if self.whole else ()
 
     def apply(self, state: State) -> None:

@@ -18,19 +18,18 @@ class TensorSpec:
 
     name: str  # as in docs/counting.md
     # of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
-    # ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,
-    # ``total`` for the value dimension and one more number, the sum of the weights, ``own`` for the
-    # query heads that are packed into one, and ``page`` for the pages of K and V, which are the
-    # same for all heads
+    # ``value`` for the value dimension, ``feature`` for the features of a row, ``total`` for the
+    # value dimension and one more number, the sum of the weights, ``own`` for the query heads that
+    # are packed into one, and ``page`` for the pages of K and V, the same for all heads
     axes: tuple[Axis, ...]
-    empty: float = 0.0  # what stands in rows that have seen nothing
-    # of its elements: that of the dtype, always that of float32 or of int32, or that of float32
-    # where every tile adds to what HBM holds
+    empty: float = 0.0  # the number in rows that have seen nothing
+    # of an element: the dtype's, float32's or int32's; ``sum``: float32's in an algorithm whose
+    # tiles all add to the tensor in HBM, else the dtype's
     width: Literal["dtype", "float32", "int32", "sum"] = "dtype"
-    # what stands in rows that have seen nothing but a sink logit
+    # the number in rows that have seen a sink logit alone
     with_sink: Literal["empty", "logit", "one"] = "empty"
-    # Beside which tensor it is seen, or in the place of which if it is as long and as wide as one
-    # that is seen there; of its colours it is, too. Empty for a place of its own, or none.
+    # The tensor beside which it is shown, and whose colours it has; a tensor of the same shape as
+    # one that is shown there takes its place. Empty: a place of its own, or none.
     at: str = ""
 
     @property
@@ -39,7 +38,7 @@ class TensorSpec:
         return self.axes == ("row", "key")
 
     def bytes_in(self, w: Workload, *, sums: bool = False) -> int:
-        """Return how large it is in HBM, all heads."""
+        """Return the bytes of all heads in HBM; `sums`: all tiles add to ``sum`` tensors there."""
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
         heads = w.kv_heads if self.of_kv_heads else w.heads
         heads = 1 if self.of_all else heads
@@ -77,7 +76,7 @@ COMMON = (
 SINK = TensorSpec("sink", ("own",), width="float32")
 """The logits that join the softmax, where a run has some."""
 GATE = TensorSpec("gate", ("row", "value"), at="O")
-"""What O is multiplied by before it is stored, where a run has it."""
+"""The factors of O before O is stored, where a run has a gate."""
 
 
 def symbol(name: str) -> str:

@@ -34,7 +34,7 @@ __all__ = ["Counters", "TileAlgorithm", "TileProgram", "Visit"]
 class TileAlgorithm:
     """An algorithm as a tile program uses it."""
 
-    name: Algorithm  # what scenarios and commands call it
+    name: Algorithm  # its name in scenarios and commands
     # title, short_title: its name in full, and on a button
     title: str
     short_title: str
@@ -44,14 +44,14 @@ class TileAlgorithm:
     source: str  # the paper
     about: str  # what sets it apart from the others, in a few words
     launches: Callable[[Workload], tuple[Launch, ...]]  # workload to the launches in their order
-    # workload and visit to the visit's ops in their order; `ops` has those before the tiles, too
+    # workload and visit to the visit's ops in their order; `ops` adds the ops before the tiles
     visit_ops: Callable[[Workload, Visit], tuple[Op, ...]]
     # whether S and P go to HBM and back: launches follow each other over the same tiles, and the
     # softmax works on whole rows
     stores_scores: bool = False
     skips: bool = True  # whether tiles that the mask hides whole are left out
     # whether its thread blocks add to the same sums in HBM: in any order, or in turn if a scenario
-    # says that it is deterministic
+    # is deterministic
     adds: bool = False
     # whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32
     normalises_each_tile: bool = False
@@ -60,43 +60,44 @@ class TileAlgorithm:
     # whether many of its tiles can be computed at once: by `simulator.engines.row_walk`, with
     # splits by `simulator.engines.split_engine`
     walks: bool = True
-    # whether m and l after a column block are those of all keys of the row so far
+    # whether m and l after a column block count all keys of the row so far
     running: bool = True
-    # whether other algorithms are compared with it; otherwise it is compared with them when it is
-    # shown itself
+    # whether runs of other algorithms are compared with it; otherwise only its own runs show the
+    # comparison
     compared: bool = True
-    # what it writes to HBM in addition to the tensors that every algorithm has
+    # tensors that it writes to HBM, in addition to `COMMON`
     tensors: tuple[TensorSpec, ...] = ()
-    # what a visit leaves on chip for the next of its row block, or for the next row block
+    # numbers that a visit leaves on chip for the next visit of its row block or for the next row
+    # block
     left: tuple[str, ...] = ("m", "l", "O")
-    # what it reads for queries, keys and values: a tensor each, or one for keys and values
+    # tensors of queries, keys and values: one each, or one for keys and values together
     inputs: tuple[TensorSpec, ...] = INPUTS
-    gates: tuple[TensorSpec, ...] = ()  # what it reads beside these
-    softmax: bool = True  # whether its weights are those of a softmax: there are scores, m and LSE
+    gates: tuple[TensorSpec, ...] = ()  # tensors that it reads beside `inputs`
+    softmax: bool = True  # whether its weights come from a softmax: there are scores, m and LSE
     sums: bool = True  # whether there is an l, the sum of a row's weights, by which O is divided
     forms: bool = True  # whether it forms weights of pairs, of some tiles at least
     formula: str = ""  # its weights, or how its state changes with a token; empty with a softmax
-    # numbers of a token that are as long as a value; what is added to the state is the features of
-    # its key times the last of them
+    # numbers of a token that are as long as a value; a token adds the features of its key times the
+    # last of these to the state
     rows: tuple[str, ...] = ("V",)
-    row_title: str = "Online softmax"  # what the picture of one row is called
+    row_title: str = "Online softmax"  # title of the picture of one row
     near: tuple[Algorithm, ...] = ()  # other algorithms that it is set beside, where they can run
     # The size of the terms of a number, to which its rounding errors are relative: from its name,
-    # what is on chip with it, and what no product of a row of V, and of dO, exceeds. Without it, it
-    # is that of scores.
+    # the numbers on chip, and an upper bound of V or, in a backward pass, of products of dO and V.
+    # None: the size of the terms of scores.
     error_size: Callable[[str, Numbers, float], float] | None = None
     # numbers that it makes on chip beside S and P, of pairs or of rows
     chip: tuple[TensorSpec, ...] = ()
     # the algorithm of the forward pass before it, if it computes gradients
     forward: Algorithm | None = None
-    # what it always reads of that which its forward pass has left; `TileProgram.kept` has more
+    # tensors of its forward pass that it always reads; `TileProgram.kept` may have more
     after: tuple[str, ...] = ()
-    # what small runs change in the usual one (causal, more queries than keys), so that all forms of
-    # its ops occur in one of them
+    # values that small runs change in the usual one (causal, more queries than keys), so that all
+    # forms of its ops occur in one of these runs
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
 
     def ops(self, w: Workload, visit: Visit) -> tuple[Op, ...]:
-        """Return the ops of a visit; the first one of a run begins with what precedes all tiles."""
+        """Return the ops of a visit; a run's first visit begins with the ops before all tiles."""
         own = self.visit_ops(w, visit)
         return own if visit.index or w.position is None else (*BEFORE_TILES, *own)
 
@@ -112,12 +113,12 @@ class TileAlgorithm:
 
     @property
     def result(self) -> str:
-        """What it computes."""
+        """The result: ``gradients`` or ``O``."""
         return "gradients" if self.backward else "O"
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Numbers of every row of a softmax that it does not have."""
+        """Numbers of every row of a softmax that the algorithm does not have."""
         return (
             ("m", "LSE") * (not self.softmax)
             + ("m",) * self.backward
@@ -136,19 +137,19 @@ class TileAlgorithm:
 
     @property
     def values(self) -> str:
-        """The tensor in HBM whose rows begin with values: that of the keys, if one has both."""
+        """The tensor in HBM whose rows begin with values; the keys' tensor, if that has both."""
         return self.inputs[-1].name
 
     @property
     def outside(self) -> dict[str, str]:
-        """What lies beside an input or O, on the side away from the scores, by its name."""
+        """The tensors beside inputs or O, away from the scores, by the name of the input or O."""
         there = {*(spec.name for spec in self.inputs), "O"}
         own = (*self.gates, *self.tensors)
         return {spec.at: spec.name for spec in own if spec.at in there and len(spec.axes) > 1}
 
     @property
     def reads_weights(self) -> bool:
-        """Whether its forward pass has left it the weights of pairs, so that it computes none."""
+        """Whether it reads the weights of pairs of its forward pass, and computes none."""
         return any(spec.of_pairs for spec in COMMON if spec.name in self.after)
 
     @property
@@ -161,12 +162,12 @@ class TileAlgorithm:
 
     @property
     def kept_columns(self) -> tuple[str, ...]:
-        """Those of them that are kept from visit to visit: a softmax of whole rows keeps none."""
+        """The `columns` that are kept from visit to visit: a softmax of whole rows keeps none."""
         return self.columns if self.backward or not self.stores_scores else ()
 
     @property
     def row_numbers(self) -> tuple[str, ...]:
-        """What there is of every row: its columns, and O."""
+        """All numbers of a row: its columns, and O."""
         return (*self.columns, "O")
 
     @property
@@ -175,7 +176,7 @@ class TileAlgorithm:
         return tuple(spec for spec in self.chip if spec.of_pairs)
 
     def called(self, name: str) -> str:
-        """Return what a number is called: a sum that is on chip alone as the tensor it becomes."""
+        """Return the shown name of a number: a sum on chip is named as the tensor it becomes."""
         own = next((spec for spec in self.chip if spec.name == name), None)
         if own is None:
             return name
@@ -205,12 +206,12 @@ class TileProgram:
 
     @cached_property
     def forming(self) -> int:
-        """Which launch is the first that forms tiles of scores; 0 if none does."""
+        """The number of the first launch that forms tiles of scores; 0 if none does."""
         return next((n for n, launch in enumerate(self.launches) if launch.forms), 0)
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The tensors that it reads and that a pass before it has left in HBM."""
+        """The tensors that the program reads and that an earlier pass has left in HBM."""
         algorithm = self.algorithm
         own = {t.name for t in (*algorithm.inputs, *algorithm.gates, *algorithm.tensors)}
         read = dict.fromkeys(name for launch in self.launches for name in launch.reads)
@@ -229,7 +230,7 @@ class TileProgram:
         i, j = (block, inner) if launch.by_rows else (inner, block)
         grid = self.workload.grid
         cols = range(self.workload.seqlen_k) if launch.whole_rows else grid.col_range(j)
-        # Naive visits tiles that the mask empties, too: there they are partial.
+        # Naive also visits tiles that the mask empties: they count as partial.
         whole = launch.whole_rows and grid.full_columns.count(i) < grid.Tc
         kind = TileKind.PARTIAL if whole else max(TileKind.PARTIAL, grid.kind(i, j))
         return Visit(
@@ -248,7 +249,7 @@ class TileProgram:
         )
 
     def index(self, head: int, i: int, j: int, launch: int = 0) -> int | None:
-        """Return the visit of a launch to tile (head, i, j), None if it never visits it."""
+        """Return the visit of a launch to tile (head, i, j); None if there is none."""
         owner = self.launches[launch]
         outer, inner = (i, j) if owner.by_rows else (j, i)
         if owner.whole_rows:
@@ -259,14 +260,14 @@ class TileProgram:
         return None if place is None else self._starts[launch] + place
 
     def of_row_block(self, head: int, i: int) -> Iterator[int]:
-        """Yield the visits that a row block depends on, in order: it depends on no other."""
+        """Yield all visits that a row block depends on, in order."""
         for launch, owner in enumerate(self.launches):
             if owner.by_rows:
                 found = ((block, j) for block in owner.needed(i) for j in owner.visited(block))
             else:
                 blocks = np.arange(len(owner.visits))
                 found = ((i, j) for j in blocks[owner.visits.contains(blocks, i)])
-            for block, j in found:  # one at a time: a row block may have 100 000
+            for block, j in found:  # one at a time: a row block may have 100 000 visits
                 index = self.index(head, block, int(j), launch)
                 assert index is not None
                 yield index
@@ -279,20 +280,20 @@ class TileProgram:
         return None
 
     def opening(self, head: int) -> Iterator[int]:
-        """Yield the first visit of a head in each launch: it may clear what others do not."""
+        """Yield the first visit of a head in each launch, which may clear rows of other visits."""
         for start, launch in zip(self._starts, self.launches, strict=False):
             if launch.per_head:
                 yield start + launch.before(head)
 
     def ops(self, index: int) -> tuple[Op, ...]:
-        """Return the ops of visit `index`, in order; those that were asked for last are kept."""
+        """Return the ops of visit `index`, in order; the ops that were asked for last are kept."""
         newest = self._newest
         if newest is None or newest[0] != index:
             newest = self._newest = index, self.algorithm.ops(self.workload, self.visit(index))
         return newest[1]
 
     def counters(self, index: int) -> Counters:
-        """Return what has been requested before visit `index` (0 to len, both included)."""
+        """Return the bytes and FLOPs requested before visit `index` (0 to len, both included)."""
         if not 0 <= index <= len(self):
             raise IndexError(f"visit {index}: expected 0 to {len(self)}")
         read = dict.fromkeys(self.tensors, 0)
@@ -350,7 +351,7 @@ class TileProgram:
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
 
     def held(self, visit: Visit) -> tuple[TileMove, ...]:
-        """Return what the first visit of the outer block has also loaded for this visit."""
+        """Return the loads of the outer block's first visit that stay on chip for this visit."""
         if visit.first:
             return ()
         opener = self.algorithm.ops(self.workload, replace(visit, first=True))

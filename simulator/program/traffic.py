@@ -23,7 +23,7 @@ def compulsory_bytes(w: Workload) -> int:
 
 
 def bytes_touching(w: Workload, rows: int, keys: int) -> int:
-    """Return the compulsory bytes of tiles in blocks of such rows and keys; naive: the same."""
+    """Return the compulsory bytes for so many rows and keys in visited blocks; naive uses all."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
     sinks = STATISTIC_WIDTH * len(w.sink_logits)
@@ -49,15 +49,15 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
 
 
 def _whole_bytes(w: Workload) -> int:
-    """Return the same where each launch reads and writes tensors whole."""
+    """Return the compulsory bytes where each launch reads and writes whole tensors."""
     launches = algorithm_of(w).launches(w)
     return sum(sum(stored_bytes(w, {*one.reads, *one.writes}).values()) for one in launches)
 
 
 def _backward_bytes(w: Workload, rows: int, keys: int) -> int:
-    """Return the same of a backward pass: D and zeros, the gradients, and dQ as it is stored.
+    """Return the compulsory bytes of a backward pass: D and zeros, gradients, and the stored dQ.
 
-    What is added to counts once, and dK and dV of keys that nobody sees are written, too.
+    A tensor that is added to counts once; dK and dV of keys that nobody sees are written, too.
     """
     b, four, d, dv = w.width, STATISTIC_WIDTH, w.head_dim, w.value_dim
     queries, kv_heads = w.heads * w.seqlen_q, w.kv_heads

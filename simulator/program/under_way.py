@@ -1,7 +1,7 @@
 """Ops that are being done: the numbers that exist when a share of an op has been done.
 
-They stand beside the ops and not in them, because the code panel shows the text of the ops. A kind
-of op that is not listed here has nothing between its beginning and its end.
+The functions stand beside the ops and not in them, because the code panel shows the text of the
+ops. A kind of op that is not listed here has no numbers between its beginning and its end.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from simulator.program.state_ops import (
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What a kind of op adds up."""
+    """The sum that a kind of op makes."""
 
-    # of how many terms each number is the sum, from the op and the numbers before it
+    # the number of terms of each sum, from the op and the numbers before the op
     count: Callable[[Any, Numbers], int]
-    # the numbers after the first terms, from the op, the numbers before it and how many terms
+    # the sums of the first terms, from the op, the numbers before it and the number of terms
     first: Callable[[Any, Numbers, int], dict[str, Values]]
 
 
 def terms(op: Op, before: Numbers) -> int:
-    """Return of how many terms each number that an op makes is the sum; 0 if it is no sum."""
+    """Return how many terms an op adds up for each number; 0 if the op makes no sum."""
     found = _SUMS.get(type(op))
     return 0 if found is None else found.count(op, before)
 
@@ -56,7 +56,7 @@ def terms(op: Op, before: Numbers) -> int:
 def under_way(op: Op, before: Numbers, share: float) -> dict[str, Values]:
     """Return the numbers that exist when a share of an op has been done, in float64.
 
-    Of a sum these are the sums of its first terms.
+    An op that makes a sum has added its first terms by then.
 
     share: 0 to 1; with 1, the numbers that the op makes, but for rounding.
     """
@@ -77,7 +77,7 @@ def _exact(values: Values) -> Values:
 
 
 def _rescaled(op: Rescale, before: Numbers, share: float) -> dict[str, Values]:
-    """Return O as it would be if the maximum were as far as it has risen: this is no sum."""
+    """Return O rescaled as far as the maximum has risen; this is no sum."""
     state = State.on_chip(**before)
     op.apply(state)
     return {"O": _exact(state.chip["factor"])[:, None] ** rescaling(share).risen * before["O"]}

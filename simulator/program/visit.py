@@ -1,4 +1,4 @@
-"""One visit of a tile, and what has been requested and computed before it."""
+"""One visit of a tile, and the counters of bytes and FLOPs."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ _MODULES = (
 )  # fmt: skip
 ALGORITHMS: dict[str, TileAlgorithm] = {each.ALGORITHM.name: each.ALGORITHM for each in _MODULES}
 """All algorithms, by their names in scenarios."""
-BASELINE = naive.ALGORITHM  # what the others are compared with
-USUAL = flash2.ALGORITHM  # what a scenario runs that names none
-LATENT = mla.ALGORITHM  # what reads keys and values as one latent
+BASELINE = naive.ALGORITHM  # the algorithm that the others are compared with
+USUAL = flash2.ALGORITHM  # the algorithm of a scenario that names none
+LATENT = mla.ALGORITHM  # the algorithm that reads keys and values as one latent
 
 
 TENSORS = {
@@ -48,9 +48,9 @@ TENSORS = {
 
 
 def beside(name: str) -> tuple[Algorithm, ...]:
-    """Return the algorithms that a run is set beside, itself among them, the baseline first.
+    """Return the algorithms that a run is compared with, and its own, the baseline first.
 
-    A backward pass is set beside the others and their forward passes.
+    A backward pass is compared with the other backward passes and the forward passes of all.
     """
     near = (name, *ALGORITHMS[name].near)
     if ALGORITHMS[name].backward:
@@ -61,13 +61,13 @@ def beside(name: str) -> tuple[Algorithm, ...]:
 
 
 def alike(name: str) -> tuple[Algorithm, ...]:
-    """Return those of them that make the same as a run, O or gradients, the baseline first."""
+    """Return the algorithms of `beside` with the same result, O or gradients, baseline first."""
     backward = ALGORITHMS[name].backward
     return tuple(other for other in beside(name) if ALGORITHMS[other].backward == backward)
 
 
 def baseline_of(name: str) -> TileAlgorithm:
-    """Return what an algorithm is compared with: the first of those that make the same."""
+    """Return the baseline of an algorithm: the first one with the same result."""
     return ALGORITHMS[alike(name)[0]]
 
 

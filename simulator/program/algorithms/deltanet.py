@@ -1,4 +1,4 @@
-"""DeltaNet: a key's new value takes the place of the one that the state has for it.
+"""DeltaNet: a key's new value takes the place of the value that the state has for the key.
 
 ``S_t = S_(t-1) + β_t k_tᵀ (v_t - k_t S_(t-1))`` and ``o_t = q_t S_t``, with q and k of length 1,
 without a sum of the weights and without a scale. With β = 1 the state answers a key with exactly
@@ -31,7 +31,7 @@ _WRITE, _READ = f"{_PAPER}, outer product", f"{_PAPER}, readout"
 
 
 def launches(w: Workload) -> tuple[Launch, ...]:
-    """Return one launch over the tokens: the state is asked for the key, updated and read."""
+    """Return one launch over the tokens: the state is read with the key, updated and read."""
     return tokens.launches(w, products=3, gate=_GATE)
 
 

@@ -62,7 +62,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
 
 
 def _last_columns(w: Workload) -> I64 | None:
-    """Return the last column block that each row block sees, -1 for none, if that is a cost."""
+    """Return the last column block that each row block sees, -1 for none; None without a gate."""
     return w.grid.visited_columns.ends - 1 if w.gated else None
 
 

@@ -33,7 +33,7 @@ def _blind_rows(w: Workload) -> tuple[range, ...]:
 
 
 def _blind_sinks(w: Workload) -> int:
-    """Return how many sink logits are loaded for them: each row block loads its own."""
+    """Return how many sink logits are loaded for row blocks that see nothing: one for each."""
     return int((w.grid.visited_columns.counts == 0).sum())
 
 

@@ -2,7 +2,7 @@
 
 The outer loop goes over column blocks, whose dK and dV stay on chip while the row blocks of all
 query heads that share them come by. dQ is added up in HBM, in float32, because every column block
-adds to it. O and LSE are what the forward pass has left: LSE gives P back without another softmax.
+adds to it. The forward pass has left O and LSE: LSE gives P back without another softmax.
 
 References: Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
 Partitioning", Algorithm 2 (backward pass). Dao et al. 2022, "FlashAttention: Fast and
@@ -165,7 +165,7 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
     out += tiles.score_ops(w, visit, f"{_PAPER} 10", "Dao 2023, section 3.1")
     total = _sum(w, visit)
-    # dS is made of P as it is: where P is rounded, its product comes after.
+    # dS is made of P before rounding: where P is rounded, its product with dO comes after dS.
     late = tiles.round_weights(w, f"{_PAPER} 12")
     to_values = AddValueGradient(cites=f"{_PAPER} 12", flops=tiles.matmul_flops(visit, dv))
     out += [
@@ -261,6 +261,6 @@ ALGORITHM = TileAlgorithm(
     row_title="Gradients of one row",
     forward="flash2",
     error_size=gradients.error_size,
-    # In the second, there are keys that nobody sees.
+    # In the second run there are keys that nobody sees.
     exemplars=({}, {"attention": {"seqlen_q": 4}, "mask": {"window": 2}}),
 )

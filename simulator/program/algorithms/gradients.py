@@ -1,4 +1,4 @@
-"""What backward passes have in common: their tensors, the rows that move, and their errors."""
+"""Common parts of backward passes: their tensors, the rows that move, and their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_VALUES = TensorSpec("dV", ("key", "value"), at="V")
 
 
 def of_rows(w: Workload, visit: Visit, tensor: str, depth: int, width: int) -> TileMove:
-    """Return the visit's rows of a tensor of queries, of so many numbers of so many bytes each."""
+    """Return the visit's rows of a query tensor: `depth` numbers a row, `width` bytes each."""
     return TileMove(tensor, visit.head, visit.rows, None, len(visit.rows) * depth * width)
 
 
@@ -50,7 +50,7 @@ def of_values(w: Workload, head: int, keys: range) -> TileMove:
 
 
 def started(cites: str, *sums: tuple[str, int, int]) -> StartGradients:
-    """Return the op that starts some sums: of each its name, its rows and the width of a row."""
+    """Return the op that starts some sums: name, rows and width of a row of each."""
     held = tuple(
         ChipTile(name, rows * width * STATISTIC_WIDTH, "registers", stays=True)
         for name, rows, width in sums
@@ -66,11 +66,11 @@ def round_scores(w: Workload, cites: str) -> list[RoundScoreGradient]:
 
 
 def error_size(name: str, chip: Numbers, largest: float) -> float:
-    """Return the size of a number's terms; `largest`: what no product of dO and V exceeds."""
+    """Return the size of a number's terms; `largest`: an upper bound of products of dO and V."""
     finite = np.abs(chip.get("S", np.ones((1, 1))))
     exponent = float(np.max(finite, initial=1.0, where=np.isfinite(finite)))
     of_dots = max(1.0, largest)
-    # What is wrong in a score is a relative error of its weight, and so of all that follows.
+    # An error of a score is a relative error of its weight, and of all numbers made of it.
     of_pair = exponent * of_dots
     sizes = {"S": exponent, "P": exponent, "D": of_dots, "dP": of_dots, "dS": of_pair}
     for tensor, own in (("dV", "dO"), ("dK", "Q"), ("dQ_acc", "K"), ("dQ", "K")):

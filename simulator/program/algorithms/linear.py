@@ -1,9 +1,9 @@
 """Linear attention: feature maps in the place of the softmax, a state in the place of S.
 
 ``o_i = Σ_j φ(q_i)·φ(k_j) v_j / Σ_j φ(q_i)·φ(k_j)``. The sum over keys can be taken first, because φ
-is of one row alone: a state of f × (dv + 1) numbers says all that any later row asks of the keys.
-It is another function than attention with a softmax; only with random features is it an
-approximation of it.
+depends on one row alone: a state of f × (dv + 1) numbers has all that a later row needs of the
+keys. The function is not attention with a softmax; only with random features does it approximate
+softmax attention.
 
 Causal, one thread block goes through the chunks of a head: each row reads the state of the chunks
 before its own, and adds the keys of its own chunk as attention does. With chunks of one key this is
@@ -234,7 +234,7 @@ def _state(w: Workload, visit: Visit) -> TileMove:
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:
     """Return the size of the terms of a number, to which its rounding errors are relative."""
     exponent = 1.0
-    if "projection" in chip:  # what is wrong in an exponent is a relative error of its power
+    if "projection" in chip:  # an error of an exponent is a relative error of its power
         rows = np.concatenate([chip[each] for each in ("Q", "K") if each in chip])
         y = np.abs(rows) * rows.shape[1] ** -0.25
         exponent += float(matmul(y, np.abs(chip["projection"]).T).max() + (y * y).sum(1).max())

@@ -1,6 +1,6 @@
-"""Linear attention token by token: the recurrent network that its chunks are a faster form of.
+"""Linear attention token by token: a recurrent network; chunks are its faster form.
 
-The same function as `simulator.program.algorithms.linear` computes, with a causal mask: each token
+The function is the same as in `simulator.program.algorithms.linear` with a causal mask: each token
 adds its key and value to the state, and then reads the state with its query.
 
 References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
@@ -50,7 +50,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 ALGORITHM = replace(
-    linear.ALGORITHM,  # the same function, of which no launch leaves the state in HBM
+    linear.ALGORITHM,  # the same function, but no launch leaves the state in HBM
     name="linear-recurrent",
     title="Linear attention, recurrent",
     short_title="Recurrent",

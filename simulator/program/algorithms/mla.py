@@ -1,8 +1,8 @@
-"""Multi-head latent attention as it decodes: one latent row a token is key and value of all heads.
+"""Multi-head latent attention in decoding: one latent row a token is key and value of all heads.
 
-The projections of keys and values from the latent are absorbed: that of keys in the queries, that
-of values in what comes after O. So every head reads the same rows, as with one KV head, and a tile
-of them is loaded once: its rows are the keys, and the first numbers of each row its value. Keys are
+The projections from the latent are absorbed: the projection of keys in the queries, the projection
+of values in the step after O. So every head reads the same rows, as with one KV head, and a tile of
+them is loaded once: its rows are the keys, and the first numbers of each row its value. Keys are
 dealt out to splits as in split-KV, and all heads are the rows of one block.
 
 References: Liu et al. (DeepSeek-AI) 2024, "DeepSeek-V2", section 2.1.2 (the projections absorbed);
@@ -37,7 +37,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 def _load_latent(w: Workload, visit: Visit, _: str) -> list[Op]:
-    """Return the load of the visit's rows of the latent, which FlashAttention's paper has not."""
+    """Return the load of the visit's latent rows; FlashAttention's paper has no such load."""
     size = len(visit.cols) * w.head_dim * w.width
     move = TileMove(_LATENT.name, w.kv_head_of[visit.head], visit.cols, None, size)
     held = (tiles.in_shared(move),)

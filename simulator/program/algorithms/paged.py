@@ -1,8 +1,8 @@
-"""Paged: split-KV whose K and V lie in pages, at the places that a block table says.
+"""Paged: split-KV with K and V in pages, at the places in a block table.
 
-A sequence in a server grows token by token, and nobody knows how long it will be. In pages of a
-few tokens it takes what it needs, wherever there is room; its block table says where. An entry of
-it is read for each page of each tile, and no more than that is different.
+A sequence in a server grows token by token, and nobody knows how long it will be. It takes pages of
+a few tokens as it needs them, wherever there is room; its block table says where. The kernel reads
+one entry of the table for each page of each tile; everything else is as in split-KV.
 
 References: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
 PagedAttention", section 4.1; splits and their joining as in
@@ -29,7 +29,7 @@ _TABLE = TensorSpec(TABLE, ("page",), width="int32")
 
 
 def launches(w: Workload) -> tuple[Launch, ...]:
-    """Return the splits, each of which reads the table, and their joining."""
+    """Return the launches of split-KV; the splits also read the block table."""
     reads = {**split_kv.keys_and_values(w), TABLE: Cost(page=ENTRY)}
     return split_kv.launches_reading(w, reads, page=w.page_size)
 

@@ -52,13 +52,13 @@ def launches(w: Workload) -> tuple[Launch, ...]:
 
 
 def keys_and_values(w: Workload) -> dict[str, Cost]:
-    """Return what a tile of K and one of V cost."""
+    """Return the costs of a tile of K and of a tile of V."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     return {"K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
 
 
 def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> tuple[Launch, ...]:
-    """Return the splits, each a thread block of its own for each row block, and their joining."""
+    """Return the launches: a thread block for each split of each row block, then the joining."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     partial = dv * STATISTIC_WIDTH
     dealt = _dealt(w)

@@ -36,7 +36,7 @@ from simulator.program.state import ChipTile, TileMove
 from simulator.program.tile_program import Visit
 
 Loading = Callable[[Workload, Visit, str], list[Op]]
-"""The ops that bring a visit's keys and values to the chip, of a paper whose lines they cite."""
+"""Returns the ops that load a visit's keys and values; they cite lines of the paper given."""
 
 
 def queries(w: Workload, visit: Visit) -> TileMove:
@@ -73,7 +73,7 @@ def statistic(visit: Visit, tensor: str) -> TileMove:
 
 
 def heads_in(w: Workload, rows: range) -> range:
-    """Return which of the query heads that are packed into one have some of these rows."""
+    """Return which of the packed query heads have some of these rows."""
     return range(rows.start // w.queries, (rows.stop - 1) // w.queries + 1)
 
 
@@ -86,14 +86,14 @@ def sinks_of_blocks(w: Workload) -> I64:
 
 
 def sink_cost(w: Workload, start: int = 0, once: int = 0) -> dict[str, Cost]:
-    """Return what a launch reads of the sink logits, as numbers of them; nothing without any."""
+    """Return the cost of `start` and `once` sink logits that are read; nothing without sinks."""
     if not w.sink_logits:
         return {}
     return {"sink": Cost(start=start * STATISTIC_WIDTH, once=once * STATISTIC_WIDTH)}
 
 
 def load_sink(head: int, own: range, number: int, cites: str) -> LoadSink:
-    """Return the load of the logits of some packed query heads, some of them maybe repeatedly."""
+    """Return the load of some packed heads' logits; `number` counts repeated loads, too."""
     held = ChipTile("sink", statistics(len(own)), "registers")
     move = TileMove("sink", head, own, None, statistics(number))
     return LoadSink(cites=f"{cites}, {SINK}", moves=(move,), allocates=(held,))
@@ -107,7 +107,7 @@ def store_starts(
     sinks: int | None,
     loads: str,
 ) -> list[Op]:
-    """Return the ops that write what rows have that have seen no key; `sinks`: logits loaded."""
+    """Return the ops that write the numbers of rows without a key; `sinks`: logits loaded."""
     if not w.sink_logits or sinks is None:
         return [StoreConstants(cites=cites, moves=moves)]
     load = load_sink(visit.head, range(w.group), sinks, loads)
@@ -116,7 +116,7 @@ def store_starts(
 
 
 def in_shared(move: TileMove, *, stays: bool = False) -> ChipTile:
-    """Return a loaded operand: it lies in shared memory as wide as in HBM."""
+    """Return the tile of a loaded operand: in shared memory, as wide as in HBM."""
     return ChipTile(move.tensor, move.bytes, "shared", stays)
 
 
@@ -171,7 +171,7 @@ def round_weights(w: Workload, cites: str) -> list[Op]:
 
 
 def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -> list[Op]:
-    """Return the ops that take a tile into m, l and O of the run, which is divided at its end."""
+    """Return the ops that take a tile into running m, l and O; O is divided at the end."""
     rounds = round_weights(w, f"{paper} 10")
     return [
         RowMax(

@@ -1,8 +1,8 @@
-"""What the programs share that go token by token: one launch, one visit a token, a state on chip.
+"""Common parts of programs by token: one launch, one visit for each token, a state on chip.
 
 A visit loads the token's rows, changes the state with its key and value, and reads the state with
 its query. No weight of a pair is ever formed. The state stays on chip from the first token to the
-last, so HBM holds none; what a token costs does not depend on how many came before it.
+last, so HBM holds none; the cost of a token does not depend on how many came before.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ EXEMPLARS = ({"attention": {"seqlen_q": 9}},)
 def launches(w: Workload, *, products: int, gate: TensorSpec | None = None) -> tuple[Launch, ...]:
     """Return the launch over the tokens of each head.
 
-    products: how many products of a vector with the state, or of two vectors as large as it, a
-        token has.
+    products: how many products a token has: of a vector with the state, or of two vectors into a
+        matrix as large as the state.
     """
     b, d, dv, phi = w.width, w.head_dim, w.value_dim, w.feature_map
     assert phi is not None
@@ -105,7 +105,7 @@ def closing(w: Workload, visit: Visit, cites: str, *, sums: bool) -> tuple[Op, .
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:
-    """Return the size of the terms of a number that is not divided, and may have cancelled."""
+    """Return the size of the terms of a number that is not divided; terms may have cancelled."""
     if name.startswith("phi"):
         return 1.0
     held = max(1.0, largest_v, float(np.max(np.abs(chip["state"]), initial=0.0)))

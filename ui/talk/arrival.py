@@ -1,4 +1,4 @@
-"""The way of a window to a screen and back: its sizes there are neither used nor painted."""
+"""A window's move to a screen and back: sizes on the way are neither used nor painted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtGui import QScreen
 from PySide6.QtWidgets import QWidget
 
 _UNSEEN_MS = 150
-"""How long a window on its way is not painted at most."""
+"""Most milliseconds for which a window on its way is not painted."""
 
 
 class Arrival(QObject):
@@ -21,9 +21,9 @@ class Arrival(QObject):
         super().__init__(window)
         self._window = window
         self._awaited: QSize | None = None
-        """The size of the screen to which the window is moving, or the one that it gets back."""
+        """The size of the screen to which the window is moving, or its size from before."""
         self._left: QSize | None = None
-        """The size that the window has had, if it gets another one back."""
+        """The size that the window has had on the screen, if it gets its earlier size back."""
         self._unseen = QTimer(self, singleShot=True)
         self._unseen.timeout.connect(self._paint)
 
@@ -45,8 +45,8 @@ class Arrival(QObject):
     def wait_for(self, size: QSize, left: QSize | None = None) -> None:
         """Wait until the window has a size.
 
-        size: that of the screen to which it moves, or the one that it had before.
-        left: the size that it has had on the screen from which it moves back.
+        size: the size of the screen to which the window moves, or its size from before.
+        left: its size on the screen from which it moves back.
         """
         self._awaited, self._left = size, left
         self._window.setUpdatesEnabled(False)
@@ -59,7 +59,7 @@ class Arrival(QObject):
     def paint_soon(self) -> None:
         """Paint the window in the event loop's next turn, if it was not painted on its way.
 
-        It takes input before: new sizes and a whole picture at once would be felt as one wait.
+        The window takes input first: new sizes and a picture at once would be felt as one wait.
         """
         if self._unseen.isActive():
             self._unseen.start(0)
@@ -72,7 +72,7 @@ class Arrival(QObject):
 
     def _paint(self) -> None:
         self._window.setUpdatesEnabled(True)
-        # At once: what was to be painted before the window moved would otherwise never be.
+        # At once: otherwise parts that were to be painted before the move would never be.
         self._window.repaint()
 
 
@@ -80,7 +80,7 @@ def fill(window: QWidget, screen: QScreen, *, elsewhere: bool = True) -> None:
     """Fill a screen with a window, wherever the window was before.
 
     elsewhere: whether the window has a size of its own when it fills no screen. If not, it has the
-        screen's there, too, and is not given a third one when it moves to another screen.
+        screen's size there, too, and gets no third size when it moves to another screen.
     """
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)
     window.setScreen(screen)

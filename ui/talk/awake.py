@@ -21,8 +21,8 @@ _NOWHERE = logging.NullHandler()
 class Awake:
     """Asks the system to keep the screen on, and ends this request.
 
-    The system is asked in another thread, because a D-Bus that does not answer takes seconds. If it
-    cannot be done, `why` says so, and nothing fails.
+    The system is asked in another thread, because a D-Bus that does not answer takes seconds. If
+    the screen cannot be kept on, `why` says so, and nothing fails.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Awake:
         """Keep the screen on from now on; returns at once."""
         if self._hold is None:
             hold = _Hold()
-            hold.start()  # which fails if the system lets no thread start
+            hold.start()  # fails if the system lets no thread start
             self._hold = hold
 
     def release(self, patience: float = 0.0) -> None:
@@ -82,7 +82,7 @@ class _Hold(Thread):
     def _hold(self) -> None:
         from wakepy import keep
 
-        # Its messages would go to standard error; what matters in them is in `why`.
+        # Its messages would go to standard error; `why` has their important part.
         logging.getLogger("wakepy").addHandler(_NOWHERE)
         buses: list[DBusAdapter] = []
         try:

@@ -23,12 +23,12 @@ from ui.talk.caption_text import TextBlock, blocks, with_numbers, words_of
 BODY = 17.0
 """Letters of a caption, in pixels at scale 1."""
 SMALLEST = 11
-"""Pixels below which they are never set."""
+"""The smallest letters of a caption, in pixels."""
 _TITLE = _COUNT = 15.0
 _LONGEST = 64.0
 """Widest column of text, in sizes of its letters: longer lines are hard to read."""
 _SIDE = 44.0
-"""Width, in the same unit, from which the question is beside the text."""
+"""Width, in sizes of letters, from which the question is beside the text."""
 _SPLITS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
 """Shares of the width that the text may get beside a question."""
 _LEADING = 2.0
@@ -37,16 +37,16 @@ _GAP, _PARAGRAPH, _INDENT = 20.0, 5.0, 18.0
 _PAD = (12.0, 5.0)
 _BAR = 4.0
 _PARAGRAPHS = re.compile(r"\n\n+(?![ \t]*([-*+]|\d+[.)])[ \t])")
-"""What is between two paragraphs, of which the second is no list."""
+"""The gap between two paragraphs, if the second is no list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What a step says."""
+    """The texts of a step."""
 
     title: str  # its heading
     body: str  # Markdown with formulas between dollar signs
-    # number, count: which step, from 0, of how many; it is not shown if `count` is 0
+    # number, count: the step's number, from 0, and the count of steps; not shown if `count` is 0
     number: int = 0
     count: int = 0
     question: str = ""  # question, answer: also Markdown; "" if there is none
@@ -55,7 +55,7 @@ class Caption:
     # title of the whole lesson, which is shown before the number of the step if there is space
     lesson: str = ""
     flows: bool = False  # whether its paragraphs follow each other on one line
-    numbers: tuple[NumberPlace, ...] = ()  # those of body and answer that come from somewhere
+    numbers: tuple[NumberPlace, ...] = ()  # numbers of body and answer that have an origin
 
     @property
     def place(self) -> str:
@@ -79,16 +79,16 @@ def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
 
 @dataclass(frozen=True, slots=True)
 class LessonEnd:
-    """What comes after the last step of a lesson."""
+    """The end of a lesson, after its last step."""
 
     lesson: str  # title of the lesson
     following: str  # title of the lesson after it; "" if there is none
     last: bool  # whether it was the last of Tilescope's own lessons
-    film: bool = False  # whether a film says it, in which no key leads anywhere
+    film: bool = False  # whether a film shows this end: no key works there
 
 
 def end_caption(end: LessonEnd) -> Caption:
-    """Return what the strip says after the last step of a lesson."""
+    """Return the caption of the strip after the last step of a lesson."""
     if end.film:
         return Caption(end.lesson, f"Next: **{end.following}**" if end.following else "")
     keys = "PgUp goes back to the last step. Ctrl+W leaves the lesson."
@@ -104,7 +104,7 @@ class CaptionLayout:
     """The places of all parts, from the upper left corner of the caption."""
 
     scale: float  # text scale
-    place: str  # which step of how many, in the form that fits beside the title
+    place: str  # the step's number, in the form that fits beside the title
     title: tuple[Piece, ...]  # title, body, question, answer: words and formulas
     body: tuple[Piece, ...]
     question: tuple[Piece, ...]
@@ -150,9 +150,9 @@ def paint_caption(
     """Draw a caption.
 
     style: colours and the size of the text, which gets smaller if there is too little space.
-    rect: the space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
-    terms: whether words of the glossary are marked, each where it stands first, and numbers
-        that come from somewhere.
+    rect: the space. Text that does not fit it at 11 pixels is replaced by an ellipsis.
+    terms: whether words of the glossary are marked, each at its first place, and numbers that
+        have an origin.
     lit: the number under the pointer.
     """
     laid = caption_layout(caption, style, rect.width(), rect.height())
@@ -189,7 +189,7 @@ def paint_caption(
 def _terms(
     caption: Caption, laid: CaptionLayout, own: Style, low: float
 ) -> list[tuple[TermSpot, QRectF]]:
-    """Return where words of the glossary stand that are seen, each where it stands first."""
+    """Return the visible words of the glossary, each at its first place."""
     first: dict[TermSpot, list[QRectF]] = {}
     closed: set[TermSpot] = set()
     for pieces in (laid.body, laid.question, laid.answer if caption.revealed else ()):
@@ -204,7 +204,7 @@ def _terms(
 def caption_terms(
     caption: Caption, style: Style, width: float, height: float
 ) -> list[tuple[TermSpot, QRectF]]:
-    """Return where words of the glossary stand in a caption, from its upper left corner."""
+    """Return the words of the glossary with their places, from the caption's upper left corner."""
     laid = caption_layout(caption, style, width, height)
     return _terms(caption, laid, replace(style, scale=laid.scale), height)
 
@@ -212,7 +212,7 @@ def caption_terms(
 def _numbers(
     caption: Caption, laid: CaptionLayout, own: Style, low: float
 ) -> Iterator[tuple[NumberPlace, QRectF]]:
-    """Yield the numbers that come from somewhere and are seen, and where they stand."""
+    """Yield the visible numbers that have an origin, with their places."""
     for pieces in (laid.body, laid.answer if caption.revealed else ()):
         for piece in lines_above(pieces, low, own):
             if 0 <= piece.number < len(caption.numbers):
@@ -225,13 +225,13 @@ def _numbers(
 def caption_numbers(
     caption: Caption, style: Style, width: float, height: float
 ) -> list[tuple[NumberPlace, QRectF]]:
-    """Return where numbers stand that come from somewhere, from the caption's upper left corner."""
+    """Return the numbers with an origin and their places, from the caption's upper left corner."""
     laid = caption_layout(caption, style, width, height)
     return list(_numbers(caption, laid, replace(style, scale=laid.scale), height))
 
 
 def place_rect(caption: Caption, style: Style, width: float, height: float) -> QRectF:
-    """Return where a caption says which step of how many it is, from its upper left corner."""
+    """Return the place of the step's number, from the caption's upper left corner."""
     return _place_rect(caption_layout(caption, style, width, height), width)
 
 
@@ -252,7 +252,7 @@ def lines_above(pieces: tuple[Piece, ...], low: float, style: Style) -> tuple[Pi
 
 
 def _unrevealed(caption: Caption) -> Caption:
-    """Return what the layout depends on."""
+    """Return a caption whose answer is hidden: the layout is the same."""
     return replace(caption, revealed=False)
 
 
@@ -261,9 +261,9 @@ def _unrevealed(caption: Caption) -> Caption:
 
 @lru_cache(maxsize=256)
 def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]:
-    """Return how wide and how high a caption is, in pixels.
+    """Return the width and the height of a caption, in pixels.
 
-    A window that changes its size asks for this in many sizes again and again.
+    A window that changes its size asks for these in many sizes again and again.
     """
     laid = _laid_out(caption, scale, width)
     return laid.right, laid.height
@@ -299,7 +299,7 @@ def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
         own = min(share * wide, longest) - px(_GAP) / 2
         text = text_flow(body, style, own, top)
         if best is not None and text.bottom >= best[0]:
-            continue  # it is no lower, whatever stands beside it
+            continue  # this layout is no lower, whatever the card's height
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
         low = max(text.bottom, _in_card(caption, style, box)[1])
         if best is None or low < best[0]:
@@ -311,7 +311,7 @@ def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
 def _in_card(
     caption: Caption, style: Style, box: QRectF, *, whole: bool = True
 ) -> tuple[Flow, float]:
-    """Return question and answer, or the question alone, set on a card, and where the card ends."""
+    """Return question and answer, or the question alone, on a card, and the card's lower end."""
     across, down = style.px(_PAD[0]), style.px(_PAD[1])
     left, right, top = box.left() + across, box.right() - across, box.top() + down
     words = with_terms(words_of(caption.question, bold=True))

@@ -28,7 +28,7 @@ _BREAKS = " \t\n"
 
 
 _OPEN, _CLOSE, _FIRST = "\ue000", "\ue001", 0xE100
-"""Letters that stand for nothing: around a number that comes from somewhere, and which it is."""
+"""Marks that are no letters: around a number that has an origin, and before it for its index."""
 _NUMBER = re.compile(f"({_OPEN}.[^{_CLOSE}]*{_CLOSE})")
 _MARKS = re.compile(f"{_OPEN}.|{_CLOSE}")
 
@@ -71,7 +71,7 @@ class TextBlock:
 def blocks(markdown: str) -> tuple[TextBlock, ...]:
     """Return the paragraphs and list items of a text."""
     out: list[TextBlock] = []
-    numbers: list[int] = []  # of each open list: the next item's, 0 for a bullet
+    numbers: list[int] = []  # the next item's number in each open list, 0 for bullets
     mark, room = "", _Room()
     for token in _parser().parse(markdown):
         match token.type:
@@ -106,7 +106,7 @@ def spoken(*parts: str) -> str:
 
 
 def plain_text(markdown: str) -> str:
-    """Return a text for those who hear it: without marks, with formulas as LaTeX."""
+    """Return a text for screen readers: without marks, with formulas as LaTeX."""
     out = ""
     for word in words_of(markdown):
         out += word.text if word.glued or not out else f" {word.text}"
@@ -114,7 +114,7 @@ def plain_text(markdown: str) -> str:
 
 
 def typeset_text(*texts: str) -> None:
-    """Typeset the formulas of some texts; in another thread, a window does not wait for it."""
+    """Typeset the formulas of some texts; in another thread, so that no window waits."""
     for text in texts:
         typeset(word.text for word in words_of(text) if word.face is Face.MATHS)
 
@@ -132,7 +132,7 @@ def _parser() -> MarkdownIt:
 def _words(tokens: Sequence[Token], room: _Room) -> tuple[FlowWord, ...]:
     out: list[FlowWord] = []
     bold = italic = 0
-    glued = False  # whether a word that begins here has nothing before it but the last one
+    glued = False  # whether the next word follows the last one without a space
 
     def add(text: str, face: Face) -> None:
         nonlocal glued

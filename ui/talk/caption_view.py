@@ -32,7 +32,7 @@ from ui.widgets.painted import Painted
 _DRAG = 24.0
 """Pixels at scale 1 by which a number is dragged for each step."""
 _FADED = 0.3
-"""Opacity of a caption that does not hold for what is shown."""
+"""Opacity of a caption that does not hold for the state on show."""
 
 
 @guarded
@@ -51,17 +51,17 @@ class CaptionView(Painted):
         self.setAccessibleName("Caption")
         self.shown: Caption | None = None
         self.on_slide = False
-        """Whether it shows the two lines of a slide."""
+        """Whether the view shows the two lines of a slide."""
         self.faded = False
-        """Whether the run is elsewhere than at the place of which the caption speaks."""
+        """Whether the run has left the place that the caption describes."""
         self.large = False
-        """Whether it is on the stage, where nobody asks for a word."""
+        """Whether the view is on the stage, where nobody asks for a word."""
         self._chosen: str | None = None
-        """The word that Enter asks for, while it has the keyboard's focus."""
+        """The word that Enter asks for, while the view has the keyboard's focus."""
         self.lit: NumberPlace | None = None
         """The number under the mouse."""
         self._dragged: tuple[str, float, int] | None = None
-        """The setting that is dragged, from where, and its steps so far."""
+        """The setting that is dragged, the x where this began, and the steps so far."""
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
@@ -93,14 +93,14 @@ class CaptionView(Painted):
 
     @property
     def terms(self) -> list[tuple[TermSpot, QRectF]]:
-        """Where words of the glossary stand that can be asked for."""
+        """The words of the glossary that can be asked for, with their places."""
         if self.shown is None or self.large:
             return []
         return caption_terms(self.shown, self.style_now, self.width(), self.height())
 
     @property
     def numbers(self) -> list[tuple[NumberPlace, QRectF]]:
-        """Where numbers stand that light what they come from, or can be dragged."""
+        """The numbers that light their origin or can be dragged, with their places."""
         if self.shown is None or self.large:
             return []
         return caption_numbers(self.shown, self.style_now, self.width(), self.height())
@@ -109,7 +109,7 @@ class CaptionView(Painted):
         return next((number for number, box in self.numbers if box.contains(at)), None)
 
     def _light(self, number: NumberPlace | None) -> None:
-        """Light a number and what it comes from, or nothing any more."""
+        """Light a number and its origin; None: light nothing."""
         if number != self.lit:
             self.lit = number
             self.number_pointed.emit(number.origin.points if number and not self.faded else ())
@@ -171,7 +171,7 @@ class CaptionView(Painted):
         self.update()
 
     def key(self, event: QKeyEvent) -> bool:
-        """Go from word to word with Up and Down; Enter asks for the one that is chosen."""
+        """Go from word to word with Up and Down; Enter asks for the chosen word."""
         names = list(dict.fromkeys(spot.name for spot, _ in self.terms))
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
         enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -197,7 +197,7 @@ class CaptionView(Painted):
 
 
 def _number_tip(number: NumberPlace) -> str:
-    """Return what a number comes from, or how it is changed."""
+    """Return a number's origin in words, or how to change the number."""
     if name := number.origin.setting:
         return f"{name}: drag it to the right for twice, to the left for half; with Shift a little"
     cells = (cell_name(point.cell) for point in number.origin.points if point.cell is not None)
@@ -207,7 +207,7 @@ def _number_tip(number: NumberPlace) -> str:
 
 @guarded
 class StepTicks(Painted):
-    """The steps of the lesson in a row: the current one is bright, those before it are filled."""
+    """The steps of the lesson in a row: the current step is bright, earlier steps are filled."""
 
     ground = False
     chosen = Signal(int)

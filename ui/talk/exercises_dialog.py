@@ -1,4 +1,4 @@
-"""The box beside a lesson that asks its exercises and says what is wrong with an answer."""
+"""The box beside a lesson that asks its exercises and says why an answer is wrong."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def open_exercises(
 ) -> ExercisesDialog:
     """Open the box, or bring it to the front.
 
-    path, name: the lesson and the exercise that it asks; else it stays where it is, at first at the
-    lesson on show.
+    path, name: the lesson and the exercise to ask; by default the box stays at its exercise, at
+    first at the lesson on show.
     """
     dialog = window.findChild(ExercisesDialog)
     if dialog is None:
@@ -97,9 +97,9 @@ class ExercisesDialog(QDialog):
         self.exercises: tuple[Exercise, ...] = ()
         self.number = 0
         self._given: dict[tuple[str, int, str], str] = {}
-        """What was typed, by lesson, seed and exercise."""
+        """The answers that were typed, by lesson, seed and exercise."""
         self._asked = "", 0, ""
-        """Which of them is on show."""
+        """Lesson, seed and exercise on show."""
         self._wanted = ""
         """The exercise to begin with once its numbers are drawn."""
         self._right: set[tuple[str, int, str]] = set()
@@ -261,7 +261,7 @@ class ExercisesDialog(QDialog):
         )
 
     def _alive(self, then: Callable[[T], object]) -> Callable[[T], object]:
-        """Return what does nothing once the box is gone."""
+        """Return a call of `then` that does nothing once the box is gone."""
 
         def call(found: T) -> None:
             with suppress(RuntimeError):  # Qt has deleted the box
@@ -276,7 +276,7 @@ class ExercisesDialog(QDialog):
 
     @property
     def answer(self) -> str:
-        """What was typed or chosen, "" for nothing."""
+        """The answer that was typed or chosen, "" for none."""
         if self.options:
             return next((o.text() for o in self.options if o.isChecked()), "")
         e = self.exercise
@@ -288,7 +288,7 @@ class ExercisesDialog(QDialog):
         return exercise.lesson, exercise.seed, exercise.name
 
     def _keep(self) -> None:
-        """Remember what was typed."""
+        """Remember the answer that was typed."""
         e = self.exercise
         if e is not None and self._asked == self._key(e):
             self._given[self._asked] = self.answer
@@ -328,13 +328,13 @@ class ExercisesDialog(QDialog):
             (self.options[0] if self.options else field).setFocus()
 
     def _count(self) -> None:
-        """Say which exercise it is, and how many have been answered."""
+        """Say which exercise is asked, and how many have been answered."""
         right = sum(self._key(each) in self._right for each in self.exercises)
         self.place.setText(f"{self.number + 1} of {len(self.exercises)}   {right} right")
 
     def _offer(self, e: Exercise, given: str) -> None:
         for option in self.options:
-            option.setParent(None)  # else it would still be one of the choices until it is gone
+            option.setParent(None)  # else it would still be a choice until Qt deletes it
             option.deleteLater()
         self.options = []
         for each in e.options:

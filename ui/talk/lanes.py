@@ -16,9 +16,9 @@ from ui.widgets.sheet import set_sheet
 
 _DASHES = (None, None, (2.2, 1.4))
 _WIDE = 3.0
-"""How wide a lane is in a menu."""
+"""Width of a lane in a menu, at scale 1."""
 _LANE, _FIRST, _AFTER = 14.0, 14.0, 26.0
-"""From lane to lane of a menu, from its edge to the first, and from the last to the names."""
+"""Distances in a menu: from lane to lane, from the edge to the first, from the last to names."""
 
 
 def lane_colour(style: Style, *, chosen: bool) -> str:
@@ -39,14 +39,14 @@ def lane_pen(style: Style, number: int, *, chosen: bool, wide: float = 4.5) -> Q
 def paint_ring(
     painter: QPainter, style: Style, at: QPointF, ground: str, *, chosen: bool, size: float = 7.0
 ) -> None:
-    """Paint the ring of a lesson that a path has."""
+    """Paint the ring of a lesson on a path."""
     painter.setPen(QPen(QColor(lane_colour(style, chosen=chosen)), style.px(size / 2)))
     painter.setBrush(QColor(ground))
     painter.drawEllipse(at, style.px(size), style.px(size))
 
 
 def lane_icon(style: Style, number: int, *, chosen: bool) -> QIcon:
-    """Return a piece of the lane of a path, which stands beside its name."""
+    """Return a piece of a path's lane, for the path's name in a menu."""
     side = round(style.px(16))
     picture = QPixmap(side, side)
     picture.fill(Qt.GlobalColor.transparent)
@@ -62,8 +62,8 @@ class PathLane:
     """A path beside the entries of a menu."""
 
     path: int  # number of the path
-    stops: tuple[QAction, ...]  # entries of lessons that it has
-    # above, below: whether it has lessons before the first entry of the menu, and after the last
+    stops: tuple[QAction, ...]  # entries of the path's lessons
+    # above, below: whether the path has lessons before the menu's first entry, and after its last
     above: bool
     below: bool
     chosen: bool

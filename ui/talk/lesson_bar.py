@@ -1,4 +1,4 @@
-"""The strip above the transport that says what a lesson's step is about, with buttons to others."""
+"""The strip above the transport: the caption of a lesson's step, and buttons to other steps."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def strip_height(style: Style, window: QSize, *, large: bool) -> int:
 
 
 def _controls_width(style: Style) -> float:
-    """Return the width of the controls: that of the wider of their two rows.
+    """Return the width of the controls: the width of the wider row.
 
     There is space for the name that Next has at the end of a lesson.
     """
@@ -112,7 +112,7 @@ def _controls_width(style: Style) -> float:
 class LessonBar(QWidget):
     """A step's caption, and the buttons that go to other steps.
 
-    It shows a step and emits what the user wants; it does not move by itself.
+    The bar shows a step and emits the user's requests; it never changes the step by itself.
     """
 
     next_asked = Signal()
@@ -125,11 +125,12 @@ class LessonBar(QWidget):
     word_asked = Signal(str)
     """A word of the glossary in the caption."""
     number_pointed = Signal(tuple)
-    """The `Pointer`s to what a number under the mouse comes from; none if there is no number."""
+    """The `Pointer`s to the origin of the number under the mouse; none if there is no number."""
     number_dragged = Signal(str, int, bool)
-    """A setting, whether it becomes larger, 1, or smaller, −1, and whether a little."""
+    """A setting; 1 to make it larger, −1 to make it smaller; and whether only a little."""
     placed = Signal(str, int, int)
-    """The lesson's name, and which step is shown, from 0, of how many; after the last, how many."""
+    """The lesson's name, the number of the step on show, from 0, and the count of steps; after the
+    last step the count twice."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -188,7 +189,7 @@ class LessonBar(QWidget):
         self.placed.emit(step.lesson, step.number, step.count)
 
     def _show_card(self, step: ResolvedStep, outcome: GuessOutcome | None) -> None:
-        """Ask what a step asks, or show how far a guess is off; else keep the room for text."""
+        """Ask the step's question, or show how far a guess is off; else leave the room to text."""
         asked, card = step.prediction, self.card
         if asked is None or not self.asks or not (step.waits or outcome):
             card.put_away()
@@ -208,7 +209,7 @@ class LessonBar(QWidget):
         self.fit()
 
     def show_end(self, end: LessonEnd) -> None:
-        """Say that the lesson is over, and which one comes next."""
+        """Say that the lesson is over, and which lesson comes next."""
         self.card.put_away()
         self.fit()
         self.caption.show_caption(end_caption(end))
@@ -226,7 +227,7 @@ class LessonBar(QWidget):
         button.setEnabled(on)
 
     def set_faded(self, on: bool) -> None:
-        """Let the caption fade where it does not hold, or show it whole."""
+        """Fade a caption that does not hold, or show it fully again."""
         self.caption.faded = on
         self.caption.update()
 
@@ -236,9 +237,9 @@ class LessonBar(QWidget):
         self.fit()
 
     def set_large(self, on: bool, *, whole: bool = False) -> None:
-        """Make the caption one of a slide and hide the controls, or undo this.
+        """Show the caption as on a slide and hide the controls, or undo this.
 
-        whole: whether all of it is shown, for a page that is read alone.
+        whole: whether the whole caption is shown, for a page that is read alone.
         """
         self._large, self._whole = on, whole
         self.caption.large = on
@@ -321,7 +322,7 @@ class LessonBar(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.window().installEventFilter(self)  # its height matters, and nobody else reports it
+        self.window().installEventFilter(self)  # nobody else reports the window's height
         self.fit()
 
     def hideEvent(self, event: QHideEvent) -> None:

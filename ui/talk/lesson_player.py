@@ -1,4 +1,4 @@
-"""Steps of a lesson shown in a session: computed beside the window, and left without a trace."""
+"""Shows steps of a lesson in a session: computed beside the window, and undone at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load(path: Path) -> Lesson:
 
 
 def end_of(step: ResolvedStep, path: Path) -> LessonEnd:
-    """Return what comes after the last step of the lesson in a file."""
+    """Return the end of the lesson in a file, after its last step."""
     following = lesson_after(path)
     last = following is None and path.parent == LESSONS
     return LessonEnd(step.lesson, following.title if following else "", last)
@@ -62,19 +62,19 @@ class LessonPlayer(QObject):
     step_changed = Signal(object)
     """The `ResolvedStep` that will be shown next; None when the lesson has been left."""
     whole_changed = Signal(bool)
-    """Whether all that is shown, with what panels compute for it, is of the wanted step."""
+    """Whether the wanted step is shown whole, with the results of all panels."""
     away_changed = Signal(bool)
-    """Whether the run is elsewhere than at the place of the step."""
+    """Whether the run has left the place of the step."""
     revealed_changed = Signal(bool)
     """Whether the answer to the step's question is shown."""
     ended_changed = Signal(bool)
     """Whether the end of the lesson is shown instead of its last step's caption."""
     arrived = Signal()
-    """The place of a step is shown, after all that has played on the way there."""
+    """The place of a step is shown, after the way there has been played."""
     prepared = Signal(object)
     """A `ResolvedStep` that has been computed, the current one or the next."""
     told = Signal(str)
-    """One line about what is wrong with the lesson."""
+    """One line about a mistake in the lesson."""
 
     asks = True
     """Whether questions before steps wait for an answer."""
@@ -88,7 +88,7 @@ class LessonPlayer(QObject):
         self.revealed = False
         self.ended = False
         self.whole = True
-        """Whether all that is shown is of the wanted step."""
+        """Whether the wanted step is shown whole."""
         self.away = False
         """Whether the user has left the place of the step."""
         self._kept: Aside | None = None
@@ -103,13 +103,13 @@ class LessonPlayer(QObject):
         """Whether the run of the wanted step cannot be built."""
         self._known: dict[int, ResolvedStep] = {}
         self._guesses: dict[int, float | None] = {}
-        """What has been guessed of the steps whose question has been answered; None: skipped."""
+        """Guesses by number of the step, for questions that were answered; None: skipped."""
         self._coming: int | None = None
         """The step that is being computed ahead."""
         self._next_run: Trace | None = None
         """The run of the next step, built ahead."""
         self._path: list[tuple[Cursor, float]] = []
-        """The places that follow, each with its seconds at speed 1."""
+        """The places still to be shown, each with its seconds at speed 1."""
         self._at = Cursor(0, 0)
         self._worker, self._ahead = Worker(self), Worker(self)
         for worker in (self._worker, self._ahead):
@@ -136,7 +136,7 @@ class LessonPlayer(QObject):
     def begin(self, path: Path, lesson: Lesson, number: int = 0) -> None:
         """Show a lesson that has been read; its broken steps are reported and left out.
 
-        A step that is counted from the end, as -1, is come to from after the last step.
+        A negative number counts from the end; that step is entered from after the last step.
 
         Raises InputError: nothing in it can be shown.
         """
@@ -226,9 +226,9 @@ class LessonPlayer(QObject):
             self._show(self._known[step.number])
 
     def back(self) -> None:
-        """Show the previous step; from the end of the lesson, its last step.
+        """Show the previous step; from the end of the lesson, the last step.
 
-        Before the first step comes the last of the lesson before.
+        Before the first step comes the last step of the lesson before.
         """
         if self.ended:
             self.ended = False
@@ -249,7 +249,7 @@ class LessonPlayer(QObject):
             self._arrive()
 
     def _open_beside(self, which: Callable[[Path], LessonTitle | None], number: int) -> None:
-        """Open the lesson after this one, or the one before."""
+        """Open the lesson after this one, or the lesson before."""
         beside = which(self.path) if self.path is not None else None
         if beside is not None:
             try:
@@ -264,7 +264,7 @@ class LessonPlayer(QObject):
 
     @property
     def end(self) -> LessonEnd | None:
-        """What comes after the current step if it is the last one."""
+        """The end of the lesson if the current step is the last one, else None."""
         step = self.step
         if step is None or self.path is None or step.number + 1 < step.count:
             return None
@@ -279,7 +279,7 @@ class LessonPlayer(QObject):
             self.revealed_changed.emit(on)
 
     def leave(self) -> None:
-        """Show again what was shown before the lesson."""
+        """Show the state from before the lesson again."""
         if self.lesson is None:
             return
         self._stop()
@@ -297,7 +297,7 @@ class LessonPlayer(QObject):
     # --- working it out -------------------------------------------------------------------
 
     def _resolve(self, number: int, worker: Worker) -> None:
-        """Compute a step beside the window, and ahead of time its run, too, if it is another."""
+        """Compute a step beside the window; ahead of time also its run, if that is another run."""
         lesson, session = self.lesson, self.session
         assert lesson is not None
         known, shown, ahead = self._known.get(number), session.scenario, worker is self._ahead
@@ -371,7 +371,7 @@ class LessonPlayer(QObject):
         trace, self._next_run = self._next_run, None
         asks = self.asks and step.prediction is not None and not step.waits and forward
         if asks and step.number not in self._guesses:
-            self._next_run = trace  # it is that of the step, which is shown later
+            self._next_run = trace  # the run of this step, which is shown later
             assert self.lesson is not None
             step = waiting(self.lesson, step)
         self.step, self._pending = step, False
@@ -391,7 +391,7 @@ class LessonPlayer(QObject):
             self._arrive(run)
 
     def _arrive(self, run: Trace | None = None) -> None:
-        """Show the place of the step, of a run that may have been built ahead."""
+        """Show the place of the step; the run may have been built ahead."""
         step = self.step
         assert step is not None
         self.session.show_place(
@@ -404,7 +404,7 @@ class LessonPlayer(QObject):
     ) -> None:
         """Show `start`, and move on from there to the place of the step.
 
-        longest: most seconds that they all take; None: each takes as long as it takes to play it.
+        longest: most seconds of all pictures; None: each is shown as long as in playing.
         run: the run, if it has been built ahead.
         """
         step = self.step
@@ -466,7 +466,7 @@ class LessonPlayer(QObject):
         self._waiting.start(0)
 
     def _look(self) -> None:
-        """Say that the wanted step is shown as soon as all of it is."""
+        """Say that the wanted step is shown, as soon as it is shown whole."""
         calm, step, session = self._calm.turn(), self.step, self.session
         goes_on = session.playing and step is not None and session.scenario == step.scenario
         at_work = self._pending or not (session.shown or goes_on)
@@ -522,14 +522,14 @@ class LessonPlayer(QObject):
 
     @property
     def aside(self) -> Aside | None:
-        """What was shown before the lesson and is shown again when it is left."""
+        """The state from before the lesson, which is shown again when the lesson is left."""
         return self._kept
 
     @property
     def following(self) -> ResolvedStep | None:
-        """What comes next, when it has been computed; None after the last step.
+        """The next step, when it has been computed; None after the last step.
 
-        That is the step itself while its question waits, and the question of one that asks.
+        While a question waits, its own step comes next. If the next step asks, its question does.
         """
         if self.step is None or self.lesson is None:
             return None
@@ -542,14 +542,14 @@ class LessonPlayer(QObject):
 
     @property
     def walking(self) -> bool:
-        """Whether it is still moving to the place of the step."""
+        """Whether the run is still moving to the place of the step."""
         return self._clock.isActive()
 
 
 def _resolved(
     lesson: Lesson, number: int, run_of: Callable[[Scenario], Trace], engine: str
 ) -> ResolvedStep:
-    """Return a step with its numbers and formulas: of NumPy's run where a device has failed."""
+    """Return a step with its numbers and formulas, from NumPy's run where a device has failed."""
     from kernels.devices.barriers import race_without
     from simulator.lesson.reader import resolve_step
     from ui.look.lesson_text import FORMATS

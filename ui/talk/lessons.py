@@ -26,13 +26,13 @@ from ui.widgets.message_bar import MessageKind
 _OWN = ("lesson_next", "lesson_back", "reveal", "return_to_step", "leave_lesson")
 """Actions that need a lesson."""
 _PATIENCE = 300
-"""Milliseconds after which it is said that the next step is being computed."""
+"""Milliseconds after which the window says that the next step is being computed."""
 
 
 class Lessons(QObject):
     """Lessons of a window.
 
-    black: what makes the window black, also while a step is being computed.
+    black: the widget that makes the window black, also while a step is being computed.
     """
 
     def __init__(self, window: LessonWindow, black: QWidget | None = None) -> None:
@@ -104,8 +104,8 @@ class Lessons(QObject):
     def fill(self, menu: QMenu) -> None:
         """Put Tilescope's lessons at the top of their menu, by part and by path, when it opens.
 
-        Beside a part's lessons are the lanes of all paths, as on the course map; beside those of a
-        path its own, and what is next on it.
+        Beside a part's lessons are the lanes of all paths, as on the course map. Beside a path's
+        lessons is its own lane; the next lesson is marked.
         """
         self._parts: list[LaneMenu] = []
         menu.aboutToShow.connect(lambda: self._list(menu))
@@ -144,11 +144,11 @@ class Lessons(QObject):
         self, menu: QMenu, title: str, minutes: int, listed: list[Part],
         following: LessonTitle | None = None,
     ) -> dict[LessonTitle, QAction]:  # fmt: skip
-        """List the lessons of parts, numbered through, and return what opens each.
+        """List the lessons of parts, numbered through, and return the action that opens each.
 
-        following: the one that is next on a path.
+        following: the lesson that is next on a path.
         """
-        # What comes after a tabulator stands at the right.
+        # Text after a tabulator stands at the right.
         menu.menuAction().setText(f"{title}\t{minutes} min")
         menu.clear()
         shown = dict[LessonTitle, QAction]()
@@ -175,7 +175,7 @@ class Lessons(QObject):
             lanes.append(PathLane(number, stops, above, below, path.name == (chosen or first)))
         style = self._window.style_now
         menu.show_lanes(style, lanes)
-        if len(lanes) == 1:  # its lane stands beside its name, too, and says which it is elsewhere
+        if len(lanes) == 1:  # the lane of a path is beside its name, too, to tell it elsewhere
             (lane,) = lanes
             menu.setIcon(lane_icon(style, lane.path, chosen=lane.chosen))
 
@@ -226,7 +226,7 @@ class Lessons(QObject):
         window.docks.cover(step.covered)
 
     def _say_late(self) -> None:
-        """Say that the next step is being computed, where the caption says which it is."""
+        """Say that the next step is being computed, at the caption's step number."""
         self.fade.take()
         window, caption = self._window, self.bar.caption
         place = QRectF(window.width(), 0, 0, 0)

@@ -30,7 +30,7 @@ RADII = (60, 85, 120, 170, 240, 340, 480)
 SOFT = 0.8
 """Share of the spotlight's radius that is fully lit."""
 DIM = 185
-"""How dark the rest is, from 0 to 255."""
+"""How dark the window around the spotlight is, from 0 to 255."""
 
 
 class Stroke:
@@ -43,7 +43,7 @@ class Stroke:
         self.tail = QPainterPath(start)
 
     def add(self, place: QPointF) -> QRectF:
-        """Extend the line to a place; return what changes, without the width of the pen."""
+        """Extend the line to a place; return the changed area, without the width of the pen."""
         middle = QLineF(self._last, place).center()
         before = self.path.currentPosition()
         self.path.quadTo(self._last, middle)
@@ -61,7 +61,7 @@ class Stroke:
 
     @property
     def extent(self) -> QRectF:
-        """The area that it covers, without the width of the pen."""
+        """The area that the line covers, without the width of the pen."""
         return self.path.boundingRect().united(self.tail.boundingRect())
 
 
@@ -188,7 +188,7 @@ class PenOverlay(QWidget):
             self._move_light(self._at, min(max(size, 0), len(RADII) - 1))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Forget the strokes, because what they were drawn around has moved."""
+        """Forget the strokes, because the things that they mark have moved."""
         super().resizeEvent(event)
         self.clear()
 
@@ -198,7 +198,7 @@ class PenOverlay(QWidget):
         return round(self._style.px(RADII[self._size]))
 
     def _move_light(self, place: QPoint, size: int) -> None:
-        # Only what the two circles cover has changed; the rest is as dark as before.
+        # Only the area of the two circles has changed; the rest is as dark as before.
         old = self._light()
         self._at, self._size = place, size
         self.update(QRegion(old).united(self._light()))

@@ -1,4 +1,4 @@
-"""The card on which a question is answered, and the distance of the guess is seen."""
+"""The card that takes the answer to a question and shows the distance of the guess."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _EDITS = (
 
 @guarded
 class PredictCard(QWidget):
-    """Asks for a number or a choice, and shows how far it is from the answer.
+    """Asks for a number or a choice, and shows how far the guess is from the answer.
 
-    It shows a question and emits what is guessed; it decides nothing.
+    The card shows a question and emits the guess; it decides nothing.
     """
 
     guessed = Signal(float)
@@ -82,11 +82,11 @@ class PredictCard(QWidget):
         self.prediction: Prediction | None = None
         self.outcome: GuessOutcome | None = None
         self.waits = False
-        """Whether an answer is waited for."""
+        """Whether the card waits for an answer."""
         self.told = False
         """Whether the answer may be seen: the run has arrived."""
         self.words = ""
-        """The line beside the field: what is wanted, or the hint; later the verdict."""
+        """The line beside the field: the wanted input, or the hint; later the verdict."""
         self.field = NumberField(self)
         self.field.setObjectName("guess")
         self.field.setFrame(False)
@@ -167,7 +167,7 @@ class PredictCard(QWidget):
 
     @property
     def scale(self) -> Scale | None:
-        """The scale that is seen."""
+        """The scale on show, None without one."""
         if self.prediction is None or (not self.waits and self.outcome is None):
             return None
         guess = self.outcome.guess if self.outcome else self._typed
@@ -183,7 +183,7 @@ class PredictCard(QWidget):
     # --- what the student does --------------------------------------------------------------
 
     def show_answer(self) -> None:
-        """Take what is typed as the guess; say what is wanted if it is no number."""
+        """Take the typed text as the guess; ask for a number if the text is none."""
         if not self.waits or self.prediction is None or not self.prediction.is_number:
             return
         number = self._typed
@@ -195,7 +195,7 @@ class PredictCard(QWidget):
             self.guessed.emit(number)
 
     def press(self, key: str) -> bool:
-        """Take a key of a talk, wherever the focus is; return whether it was one for the card."""
+        """Take a key of a talk, wherever the focus is; return whether the card has used it."""
         if not self.wants(key):
             return False
         if self.choices:
@@ -245,7 +245,7 @@ class PredictCard(QWidget):
 
     @property
     def high(self) -> int:
-        """The height that it needs, in pixels."""
+        """The height of the card, in pixels."""
         return round(self.style_now.px(ROW))
 
     def sizeHint(self) -> QSize:
@@ -256,7 +256,7 @@ class PredictCard(QWidget):
         return self.style_now.text_font(TEXT)
 
     def _arrange(self) -> None:
-        """Show what the moment needs, and give it its place."""
+        """Show the widgets that are needed now, and place them."""
         asked, px = self.prediction, self.style_now.px
         number = self.waits and asked is not None and asked.is_number
         shown: dict[QWidget, bool] = {
@@ -295,14 +295,14 @@ class PredictCard(QWidget):
 
     @property
     def scale_rect(self) -> QRectF:
-        """Where the scale is."""
+        """The place of the scale."""
         free = self._free
         wide = 0.5 * free.width()
         return QRectF(free.right() - wide, free.top(), wide, free.height())
 
     @property
     def words_rect(self) -> QRectF:
-        """Where the words are."""
+        """The place of the words."""
         free = QRectF(self._free)
         if self.scale is not None:
             free.setRight(self.scale_rect.left() - self.style_now.px(_GAP))

@@ -15,14 +15,14 @@ from ui.look.units import number_text, tick_text
 from ui.talk.caption_text import plain_text
 
 _MANY = 3.0
-"""From this factor on it is said how many times too large or small a guess is."""
+"""From this factor on, the verdict says how many times too large or small a guess is."""
 _TICKS = 5
 _HIGH = 1.1
-"""Share of the larger of guess and answer at which a scale without ends ends at least."""
+"""Least end of a scale without given ends, as a multiple of the larger of guess and answer."""
 
 
 def written(prediction: Prediction, value: float) -> str:
-    """Return an answer or a guess as it is written, with its unit."""
+    """Return an answer or a guess as text, with its unit."""
     if prediction.choices:
         return f"“{plain_text(prediction.choices[int(value)])}”"
     if prediction.click is not None:
@@ -40,7 +40,7 @@ def _guessed(prediction: Prediction, value: float) -> str:
 
 
 def wanted(prediction: Prediction) -> str:
-    """Return what is to be given, for the field, and for somebody who has typed something else."""
+    """Return in words which input is wanted, for the field, and after a wrong input."""
     if prediction.choices:
         return f"1 to {len(prediction.choices)} chooses"
     if prediction.click is not None:
@@ -110,7 +110,7 @@ def _round_end(value: float) -> float:
 
 
 def line_of(rect: QRectF, style: Style) -> tuple[float, float, float]:
-    """Return where the line of a scale runs: its left and right end, and its height."""
+    """Return the line of a scale: the x of its left and right end, and its y."""
     side = style.px(14)
     return rect.left() + side, rect.right() - side, rect.top() + 0.38 * rect.height()
 

@@ -93,7 +93,7 @@ class Presenter(QObject):
         self._settled_as: _Before | None = None
         self._tries = 0
         self._calm = False
-        """Whether the window had its own sizes when it was last looked at."""
+        """Whether the window had its own sizes at the last look."""
         top = window.header.parentWidget()
         assert top is not None
         # Also without the header, the line for errors must be as wide as the window.
@@ -118,7 +118,7 @@ class Presenter(QObject):
     # --- begin and end --------------------------------------------------------------------
 
     def start(self) -> None:
-        """Fill the screen with the window, without what is not for the audience."""
+        """Fill the screen with the window, without the parts that are not for the audience."""
         if self.on:
             return
         window = self._window
@@ -191,7 +191,7 @@ class Presenter(QObject):
         return self._window.settings.layout, self._window.desk.lent
 
     def tidy(self) -> None:
-        """After each change of layout, hide what is not for the audience."""
+        """After each change of layout, hide the scenario's dock from the audience."""
         if self.on:
             dock = self._window.docks["scenario"]
             self._scenario = not dock.isHidden()
@@ -225,14 +225,14 @@ class Presenter(QObject):
         if self.arrival.awaited or window.stage.lasts:
             return  # its text still has the size of a talk
         if not self._calm:
-            self._calm = True  # what the new size has asked for comes first
+            self._calm = True  # work for the new size comes first
             return
         self._tries -= 1
         # This is the window's own state: the widget's is lost when its contents grow.
         states = window.windowHandle().windowStates()
         plain = states == before.state == Qt.WindowState.WindowNoState
         if plain and window.size() != before.size:
-            # What was high for a full screen may have kept the window from becoming small again.
+            # Parts that were high for a full screen may have kept the window from becoming small.
             window.lessons.bar.fit()
             window.resize(before.size)
         there = window.size() == before.size
@@ -242,7 +242,7 @@ class Presenter(QObject):
             self._settling.stop()
 
     def _close(self) -> None:
-        """End the talk because the window closes; it remembers the place that it had before."""
+        """End the talk because the window closes; the window keeps its place from before."""
         before = self._before
         self.end()
         self.arrival.end()  # no input will come
@@ -290,7 +290,7 @@ class Presenter(QObject):
             self.speaker.show_list(True)
 
     def _take_digits(self, typed: str) -> None:
-        """Take the number of a step as far as it has been typed, and say which step it is."""
+        """Take the number of a step as far as it has been typed, and name that step."""
         lesson = self._window.lessons.player.lesson
         if lesson is None:
             return
@@ -319,7 +319,7 @@ class Presenter(QObject):
             self.speaker.show_list(False)
 
     def _jump_key(self, pressed: str) -> Callable[[], object] | None:
-        """Return what a digit does, or the key after it; None if the key has its usual meaning."""
+        """Return the act of a digit, or of the key after it; None if the key acts as usual."""
         if self._window.lessons.player.lesson is None:
             return None
         if len(pressed) == 1 and pressed.isdecimal() and (self._jump or pressed != "0"):
@@ -333,7 +333,7 @@ class Presenter(QObject):
         return self.end_jump if pressed == "Esc" else None
 
     def _guess_key(self, pressed: str) -> Callable[[], object] | None:
-        """Return what a key does for a question that waits, in whichever window it is pressed."""
+        """Return the act of a key for a question that waits, whichever window has the key."""
         card = self._window.lessons.bar.card
         jumping = self._forget_jump.isActive()
         waits = self._window.lessons.player.waits and not jumping and not self.overlay.pen
@@ -452,14 +452,14 @@ class Presenter(QObject):
             if place != self._pointer:  # windows that appear and disappear send moves, too
                 self._pointer = place
                 self._wake_cursor()
-                # Pen and spotlight show the scene, and what lies over it would be in the way.
+                # Pen and spotlight show the scene, and controls over it would be in the way.
                 points = self.overlay.pen or self.overlay.spotlight
                 if not points and watched is self._window.windowHandle():
                     self._window.stage.what_if.point(self._window.mapFromGlobal(place))
         return False
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Do what a key means in a talk; return whether it means something."""
+        """Do the act of a key in a talk; return whether the key has one."""
         active = QApplication.activeWindow()
         ours = active in (self._window, self.speaker) or isinstance(active, QDockWidget)
         if not ours or QApplication.activePopupWidget() is not None:
@@ -490,7 +490,7 @@ class Presenter(QObject):
         return True
 
     def _is_dead(self, event: QKeyEvent, pressed: str) -> bool:
-        """Keep a letter or a digit from panels if it means nothing; return whether it was one."""
+        """Keep a letter or a digit without a meaning from panels; return whether this was one."""
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.ShiftModifier
         modifiers &= ~Qt.KeyboardModifier.KeypadModifier
         if modifiers or not event.text().isalnum():
@@ -502,7 +502,7 @@ class Presenter(QObject):
         return True
 
     def _in_speaker(self, pressed: str, field: QWidget | None) -> Callable[[], object] | None:
-        """Return what a key of the run does in the speaker's window, or None."""
+        """Return the act of a key of the run in the speaker's window, or None."""
         speaker = self.speaker
         assert speaker is not None
         if pressed in ZOOM:

@@ -1,4 +1,4 @@
-"""What the keys mean during a talk: a table that is used before the meanings elsewhere."""
+"""The meanings of keys during a talk: this table comes before the meanings elsewhere."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Key:
     """A key of a talk."""
 
     keys: tuple[str, ...]  # the keys
-    does: str  # the method of `Presenter` that it calls
-    words: str  # what that does, for the list of keys
+    does: str  # the method of `Presenter` that the key calls
+    words: str  # the method's effect, for the list of keys
     typed: bool = False  # whether a field that has the focus takes it as a letter
-    drawing: bool = False  # whether it has this meaning only while the pen is on
+    drawing: bool = False  # whether the key has this meaning only while the pen is on
 
 
 KEYS = (
@@ -35,8 +35,7 @@ KEYS = (
     Key(("Esc",), "off_or_end", "Pen, spotlight and black screen off; then the end"),
     Key(("F5", "Shift+F5"), "end", "The end of the talk"),
 )
-"""What keys mean during a talk. A clicker sends PgDown, PgUp, B or a full stop, and F5 and Esc in
-turns."""
+"""The keys of a talk. A clicker sends PgDown, PgUp, B or a full stop, and F5 and Esc in turns."""
 
 IN_SPEAKER = (
     "first", "back", "forward", "last", "play", "row_block_back", "row_block_forward",
@@ -52,11 +51,11 @@ ZOOM = {"+": 1, "=": 1, "-": -1}
 
 PLAIN = {text: key for key in KEYS if not key.drawing for text in key.keys}
 DRAWING = {text: key for key in KEYS if key.drawing for text in key.keys}
-"""The row for each key, and for those that have another meaning while the pen is on."""
+"""The row of each key, and the row of keys that have another meaning while the pen is on."""
 
 
 def key_text(event: QKeyEvent) -> str:
-    """Return a key as it is written, wherever on the keyboard it is."""
+    """Return the text of a key, wherever on the keyboard the key is."""
     modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     if event.text().isprintable() and not event.text().isalnum():
         modifiers &= ~Qt.KeyboardModifier.ShiftModifier  # on some keyboards a full stop needs Shift

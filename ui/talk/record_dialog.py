@@ -91,7 +91,7 @@ class RecordDialog(QDialog):
     """
 
     recorded = Signal(str)
-    """In words, where the step is."""
+    """In words, the place of the added step."""
 
     def __init__(self, window: LessonWindow) -> None:
         super().__init__(window)
@@ -102,7 +102,7 @@ class RecordDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._window, self._session, self.view = window, window.session, view
         self._style = window.style_now
-        self._layout = window.desk.current  # that of a lesson, if one is shown
+        self._layout = window.desk.current  # a lesson's layout, if a lesson is shown
         self._panel = front_panel(window, self._layout)
         self._number = 0
         self._before: Step | None = None
@@ -200,7 +200,7 @@ class RecordDialog(QDialog):
         self._fit(scroll)
 
     def _rows(self) -> QFormLayout:
-        """Return what the step does, and to which lesson it is added."""
+        """Return the rows for the step's pointers and playing, and for its lesson."""
         form = QFormLayout()
         points = QWidget()
         row = QHBoxLayout(points)
@@ -265,7 +265,7 @@ class RecordDialog(QDialog):
         )
 
     def _show_target(self) -> None:
-        """Read the lesson to which the step is added: what is played depends on its last step."""
+        """Read the lesson to which the step is added: the step can play from its last step."""
         self._number, self._before = 0, None
         try:
             path = self.target.path()
@@ -302,7 +302,7 @@ class RecordDialog(QDialog):
         self._rested.start()
 
     def _check(self) -> None:
-        """Say what the step will be, or what is wrong."""
+        """Say which step will be added, or which mistake it has."""
         self._warned = False
         self._rested.stop()
         step = self.step()
@@ -317,7 +317,7 @@ class RecordDialog(QDialog):
             self._say(self._told(error), bad=True)
 
     def _wrong(self, step: NewStep) -> InputError | None:
-        """Return what keeps the step from being added, before any number is computed."""
+        """Return the error that keeps the step from being added, before any number is computed."""
         try:
             path = self.target.path()
             if not (is_shipped(path) and os.path.isfile(path)):  # otherwise a copy is offered
@@ -336,7 +336,7 @@ class RecordDialog(QDialog):
         return f"{place}." if os.path.exists(path) else f"{place}, which is begun."
 
     def _told(self, error: InputError) -> str:
-        """Return what is wrong in the words of the dialog, which has fields and not keys."""
+        """Return an error in the words of the dialog, which has fields and not keys."""
         mistake = error.mistakes[0]
         try:
             path = self.target.path()
@@ -396,7 +396,7 @@ class RecordDialog(QDialog):
             return
 
         def job(report: Report) -> int:
-            filled(step, FORMATS, self._session.run_of)  # what cannot be computed is refused
+            filled(step, FORMATS, self._session.run_of)  # refuses numbers that cannot be computed
             report(0.5)
             return record_step(path, step, source)
 

@@ -64,7 +64,7 @@ def sheet(style: Style) -> str:
 class TextField(QWidget):
     """A text of several lines below its name.
 
-    name: on its label, with the letter that leads to it.
+    name: the label, with the letter that leads to the field.
     """
 
     def __init__(self, name: str, tip: str, lines: int, style: Style, hint: str = "") -> None:
@@ -97,7 +97,7 @@ class TextField(QWidget):
 
 
 def show_words(note: QLabel, caption: str, style: Style) -> None:
-    """Say how many words a caption has, and whether it is too long, or its first paragraph is."""
+    """Say how many words a caption has, and whether it or its first paragraph is too long."""
     count = word_count(caption)
     lines = line_count(Caption("", replaced(caption, lambda _: "0.123")))
     long = count > MOST_WORDS or lines > LINES
@@ -109,7 +109,7 @@ def show_words(note: QLabel, caption: str, style: Style) -> None:
 
 @guarded
 class Preview(QWidget):
-    """The caption as a lesson shows it, answer and all."""
+    """The caption as a lesson shows it, with its answer."""
 
     def __init__(self, style: Style) -> None:
         super().__init__()
@@ -147,14 +147,14 @@ class Preview(QWidget):
 
 
 class Target(QWidget):
-    """To which lesson the step is added: an existing file, a new one, or a copy of one of ours."""
+    """The lesson to which the step is added: an existing file, a new file, or a copy of ours."""
 
     changed = Signal()
 
     def __init__(self, style: Style) -> None:
         super().__init__()
         self.copy_of: Path | None = None
-        """The lesson of ours that was asked for."""
+        """The lesson of ours that was chosen."""
         self.edit = QLineEdit()
         self.edit.setAccessibleName("Lesson file")
         self.edit.setToolTip(
@@ -199,11 +199,11 @@ class Target(QWidget):
         return path.absolute()
 
     def source(self) -> Path | None:
-        """Return the lesson of which a new file is a copy, if there is one."""
+        """Return the lesson that a new file copies, if there is one."""
         return self.copy_of if self.copy_box.isChecked() else None
 
     def take(self, path: Path) -> None:
-        """Use a lesson that was chosen; if it is one of ours, a copy of it."""
+        """Use a chosen lesson; if it is one of ours, use a copy."""
         shipped = is_shipped(path) and path.is_file()
         self.copy_of = path if shipped else None
         self.copy_box.setVisible(shipped)

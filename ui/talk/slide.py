@@ -1,4 +1,4 @@
-"""The caption on the stage: at most two lines, of which each is a sentence where that fits."""
+"""The caption on the stage: at most two lines, a sentence each where this fits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHORT = "al.", "e.g.", "i.e.", "vs."
 
 
 def slide_style(style: Style, size: QSize) -> Style:
-    """Return the style in which a window of that size says a caption: in whole pixels, no larger.
+    """Return the style of a caption in a window of that size: in whole pixels, rounded down.
 
     So a line that fits at 1080 pixels fits at every size.
     """
@@ -34,7 +34,7 @@ def slide_style(style: Style, size: QSize) -> Style:
 
 
 def slide_width(size: QSize) -> float:
-    """Return how wide a line may be, in pixels."""
+    """Return the largest width of a line, in pixels."""
     return (FULL.width() - 2 * MARGIN) * unit(size)
 
 
@@ -45,7 +45,7 @@ def line_count(caption: Caption) -> int:
 
 
 def slide_body(caption: Caption) -> str:
-    """Return what of a caption the stage says: as many sentences as fit, at least one."""
+    """Return the part of a caption for the stage: as many sentences as fit, at least one."""
     whole = paragraphs(caption.body)[0]
     style, width = slide_style(Style(DARK), FULL), slide_width(FULL)
     for part in _shorter(whole):
@@ -55,14 +55,14 @@ def slide_body(caption: Caption) -> str:
 
 
 def left_out(caption: Caption) -> str:
-    """Return what of a caption the stage does not say, for the speaker's notes."""
+    """Return the part of a caption that the stage leaves out, for the speaker's notes."""
     first, rest = paragraphs(caption.body)
     more = first[len(slide_body(replace(caption, revealed=False))) :].strip()
     return "\n\n".join(filter(None, (more, rest)))
 
 
 def paint_slide(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
-    """Draw a caption as the stage says it, smaller where it does not fit."""
+    """Draw a caption as on the stage, smaller where it does not fit."""
     words = _words(caption, slide_body(caption))
     pixels = round(style.scale * TEXT)
     for size in range(pixels, 8, -1):
@@ -108,7 +108,7 @@ def _lines(laid: Flow) -> int:
 
 @lru_cache(maxsize=256)
 def _flow(words: tuple[FlowWord, ...], style: Style, width: float) -> Flow:
-    """Return words in lines: two sentences on a line each where that fits, the most even way."""
+    """Return words in lines: two break between sentences if this fits, as evenly as possible."""
     laid = flow(words, style, 0, width, 0, TEXT, leading=_LEADING)
     if _lines(laid) == LINES:
         best = None

@@ -1,4 +1,4 @@
-"""The speaker's window of a talk: on which screen it is, and what it is given to show."""
+"""The speaker's window of a talk: its screen, and the contents that the talk gives it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPEAKER_MS = 60
 
 
 class SpeakerLink(QObject):
-    """Gives the speaker's window what a talk shows.
+    """Gives the speaker's window the contents of a talk.
 
     speaker: the window, made at the first talk.
     """
@@ -78,7 +78,7 @@ class SpeakerLink(QObject):
             self.speaker.close()
 
     def set_style(self) -> None:
-        """Give its window the theme of the talk; it is as large as it says itself."""
+        """Give the speaker's window the theme of the talk; it sets its own text size."""
         if self.speaker is not None and self.speaker.isVisible():
             self._style(self.speaker)
 
@@ -102,7 +102,7 @@ class SpeakerLink(QObject):
         self._say_why()
         self._place(speaker, self._other_screen())
         self._next = None
-        self.show_step()  # its pictures are only made where they are seen
+        self.show_step()  # pictures are made only for a visible window
 
     def _open_late(self) -> None:
         if self._presenter.on:
@@ -123,7 +123,7 @@ class SpeakerLink(QObject):
         return self.speaker
 
     def _do(self, name: str) -> None:
-        """Do what a button of the speaker's window says."""
+        """Do the act of a button of the speaker's window."""
         if name == "play":
             self._window.actions_by_name[name].trigger()
         else:
@@ -201,7 +201,7 @@ class SpeakerLink(QObject):
             self._window.ahead.want(following if speaker.isVisible() else None)
 
     def _show_lesson(self, speaker: SpeakerWindow, lesson: Lesson, path: Path) -> None:
-        """Show the steps of a lesson, with its minutes: about one a step where it does not say."""
+        """Show the steps of a lesson, with its minutes: by default one a step."""
         listed = list_lessons(path.parent) if path.is_relative_to(ASSETS) else ()
         at = next((n for n, each in enumerate(listed) if each.path == path), len(listed))
         minutes = listed[at].minutes if at < len(listed) else 0
@@ -222,7 +222,7 @@ class SpeakerLink(QObject):
         self._changed = True
 
     def _show_now(self) -> None:
-        """Show in the speaker's window what the audience sees, where that has changed."""
+        """Show the audience's picture in the speaker's window, if it has changed."""
         speaker = self.speaker
         if speaker is None or not speaker.isVisible() or speaker.now_picture.isHidden():
             return

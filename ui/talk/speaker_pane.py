@@ -28,7 +28,7 @@ from ui.talk.caption import (
 from ui.talk.caption_text import spoken
 
 _LEAST = 0.6
-"""The smallest size of a text that is made smaller to be seen without scrolling."""
+"""Least share of its size to which a text is made smaller to be seen without scrolling."""
 
 
 @guarded
@@ -145,7 +145,7 @@ class SpeakerProse(QWidget):
 
 
 def made_label(name: str, meaning: str) -> QLabel:
-    """Return a label with a name, and what it means."""
+    """Return a label with an object name and an accessible name."""
     label = QLabel()
     label.setObjectName(name)
     label.setAccessibleName(meaning)

@@ -27,13 +27,13 @@ from ui.widgets.painted import Painted
 NOW, NEXT, STEPS = QSize(880, 495), QSize(540, 304), 372
 """Sizes of the pictures and width of the list, in a window of 1920 × 1080."""
 ROW, TALLER = 48, 30
-"""Height of a row of the list, and of the words above a picture and the list, there."""
+"""Height of a row of the list, and of the words above a picture and the list, in such a window."""
 ASKED = (
     ("larger tile?", "Alt+T"), ("and causal?", "Alt+C"),
     ("d = 128?", "Alt+D"), ("more tokens?", "Alt+N"),
 )  # fmt: skip
 TARGET, BEHIND, LAST = 20 * 60, 30, 120
-"""Seconds: a talk that is offered, how late is late, and how many are the last ones."""
+"""Seconds: the length offered for a talk, the delay that counts as late, and the last minutes."""
 
 
 def clock_words(seconds: float) -> str:
@@ -44,7 +44,7 @@ def clock_words(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a talk goes: seconds spoken, what the plan has until the end of this step, the target."""
+    """The pace of a talk: seconds spoken, seconds planned to the end of this step, the target."""
 
     spoken: float
     planned: float
@@ -53,7 +53,7 @@ class Pace:
 
     @property
     def words(self) -> tuple[str, str]:
-        """How late the talk is, "" if it is not, and what is left of the time."""
+        """How late the talk is, "" if it is not, and the time that is left."""
         late = self.spoken - self.planned
         behind = f"{clock_words(late)} behind" if late >= BEHIND else ""
         rest = self.target - self.spoken
@@ -86,7 +86,7 @@ class SpeakerPart(Painted):
 
 
 class SlidePicture(SpeakerPart):
-    """A picture of the stage under its heading: what is on show, or what comes next."""
+    """A picture of the stage under its heading: the step on show, or the next step."""
 
     def __init__(self, name: str, heading: str, size: QSize) -> None:
         super().__init__(name, heading)
@@ -136,14 +136,14 @@ class SlidePicture(SpeakerPart):
 
 
 class Ready(SpeakerPart):
-    """Whether the next step is computed, and its picture there."""
+    """Says whether the next step is computed and its picture painted."""
 
     def __init__(self) -> None:
         super().__init__("ready", "The next step")
         self.ready: bool | None = None
 
     def show_ready(self, ready: bool | None) -> None:
-        """Say that it is computed, or that it is being computed; None: there is no next step."""
+        """Say that the step is computed, or is being computed; None: there is no next step."""
         if ready != self.ready:
             self.ready = ready
             self.setAccessibleDescription(self.words)
@@ -151,7 +151,7 @@ class Ready(SpeakerPart):
 
     @property
     def words(self) -> str:
-        """What it says."""
+        """The words on show."""
         return "" if self.ready is None else "computed, ready" if self.ready else "computing"
 
     def arrange(self) -> None:
@@ -187,12 +187,12 @@ class StepList(SpeakerPart):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
 
     def show_lesson(self, titles: Sequence[str], seconds: float, then: str) -> None:
-        """Take the titles of the steps, how long each is planned to take, and what comes after."""
+        """Take the titles of the steps, the planned seconds of each, and the title after them."""
         self.titles, self.seconds, self.then = tuple(titles), seconds, then
         self.update()
 
     def show_place(self, number: int) -> None:
-        """Take which step is shown, from 0."""
+        """Take the number of the step on show, from 0."""
         self.number = number
         self.setAccessibleDescription(f"step {number + 1} of {len(self.titles)}")
         self._reveal()
@@ -208,7 +208,7 @@ class StepList(SpeakerPart):
         return max(1, int((self.height() / self.u - TALLER) / (ROW + 6)))
 
     def _reveal(self) -> None:
-        """Scroll so that the step on show is in sight, and those after it."""
+        """Scroll so that the step on show and later steps are in sight."""
         most = max(0, len(self.titles) + bool(self.then) - self._room)
         self._first = min(max(0, self.number - self._room // 2), most)
 
@@ -288,7 +288,7 @@ class StepList(SpeakerPart):
 
 
 class Asked(SpeakerPart):
-    """What an audience asks, and the keys that show it."""
+    """Questions of an audience, and the keys that show the answers."""
 
     def __init__(self) -> None:
         super().__init__("if_asked", "If they ask")
@@ -331,14 +331,14 @@ class PlanBar(SpeakerPart):
         self.setToolTip("Set how long the talk is; the wheel, or ↑ ↓, change it by a minute")
 
     def show_pace(self, pace: Pace | None) -> None:
-        """Take how the talk goes; None: no length is set."""
+        """Take the pace of the talk; None: no length is set."""
         if pace != self.pace:
             self.pace = pace
             self.setAccessibleDescription(" ".join(pace.words) if pace else "not set")
             self.update()
 
     def set_target(self, seconds: int) -> None:
-        """Set how long the talk is; 0: not set."""
+        """Set the length of the talk; 0: not set."""
         self.target = max(0, seconds)
         self.changed.emit()
         self.update()

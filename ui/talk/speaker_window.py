@@ -1,4 +1,4 @@
-"""What the speaker sees and the audience does not: notes, the next step, the answer, the time."""
+"""The window that only the speaker sees: notes, the next step, the answer, the time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
 _BUTTON = 21.0
 """Largest letters of buttons in a large window, in u."""
 _BESIDE = 0.62
-"""Size of the words about the next step beside the notes, where its picture says them, too."""
+"""Size of the next step's words, as a share of the notes', where its picture says them, too."""
 FIRST_SIZE = QSize(1280, 720)
 ROOMY = QSize(860, 480)
 """Space for clock and buttons at scale 1; in a smaller window they are smaller."""
@@ -73,7 +73,7 @@ _TALK = (
 _WIDE_ONLY = "play", "what_if", "pen", "spotlight", "end"
 """Buttons for which only a large window has room; their keys work in any."""
 LARGE, PICTURED = QSize(1600, 880), QSize(1100, 620)
-"""Sizes from which there are both pictures and the list; and the picture of the next step."""
+"""Least sizes of a window for both pictures and the list, and for the next step's picture."""
 
 
 def elapsed_words(seconds: int) -> str:
@@ -84,9 +84,9 @@ def elapsed_words(seconds: int) -> str:
 
 
 def now_caption(step: ResolvedStep | None) -> Caption:
-    """Return what the speaker reads about the current step: the notes, else the caption.
+    """Return the speaker's text for the current step: the notes, else the caption.
 
-    What the stage leaves out of the caption is included, and always the answer to its question.
+    The part of the caption that the stage leaves out is included, and always the answer.
     """
     if step is None:
         return Caption("No lesson is open", "PgDn and PgUp step through the run.")
@@ -106,7 +106,7 @@ def now_caption(step: ResolvedStep | None) -> Caption:
 def next_caption(
     step: ResolvedStep | None, following: ResolvedStep | None, end: LessonEnd | None = None
 ) -> Caption:
-    """Return what the speaker reads about the next step, or the end of the lesson."""
+    """Return the speaker's text for the next step, or for the end of the lesson."""
     if following is not None:
         return Caption(
             following.title, following.caption, following.number, following.count,
@@ -122,7 +122,7 @@ def next_caption(
 class SpeakerWindow(QWidget):
     """Notes, the next step, the answer, the time of day and how long the talk has taken.
 
-    It shows steps and emits what the speaker wants; it does not move by itself.
+    It shows steps and emits the speaker's requests; it never changes the step by itself.
 
     parent: the window that is presented.
     """
@@ -152,7 +152,7 @@ class SpeakerWindow(QWidget):
         self._colour = ""
         """The colour of the time of the talk."""
         self._styled: tuple[Style, int, QSize] | None = None
-        """The texts on show: a new size seldom changes them."""
+        """Style, zoom and size of the texts on show."""
         self._spent = 0
         self._since = QElapsedTimer()
         self.clock, self.elapsed = (
@@ -169,7 +169,7 @@ class SpeakerWindow(QWidget):
         self.ready, self.steps = Ready(), StepList()
         self.plan, self.if_asked = PlanBar(), Asked()
         self._lesson = ("", 0.0, 0, 0)
-        """Which lesson, its planned seconds, and which step of how many is shown."""
+        """The lesson's title and planned seconds, the number of the step on show, the count."""
         self._before = 0
         """How long the talk had taken when the lesson was begun."""
         self._wide: bool | None = None
@@ -260,7 +260,7 @@ class SpeakerWindow(QWidget):
 
         step: the current step; None without a lesson.
         following: the next step; None after the last one, and while it is not known yet.
-        end: what comes after the step, if it is the last one.
+        end: the end of the lesson, if the step is the last one.
         """
         over = end if ended else None
         place = f"{step.title}, {step.number + 1} of {step.count}" if step is not None else ""
@@ -295,7 +295,7 @@ class SpeakerWindow(QWidget):
         self._tick()
 
     def show_now(self, picture: QPixmap) -> None:
-        """Show what the audience sees."""
+        """Show the audience's picture."""
         self.now_picture.show_picture(picture)
 
     def show_next(self, picture: QPixmap | None, *, coming: bool = True) -> None:
@@ -374,7 +374,7 @@ class SpeakerWindow(QWidget):
 
     @property
     def pace(self) -> Pace | None:
-        """How the talk goes against its plan; None without a length that was set."""
+        """The pace of the talk against its plan; None without a length that was set."""
         _, seconds, number, count = self._lesson
         if not self.plan.target:
             return None
@@ -407,7 +407,7 @@ class SpeakerWindow(QWidget):
         return min(self.width() / 1920, self.height() / 1080)
 
     def _fit_parts(self) -> None:
-        """Show what the window has room for: in a small one the notes come first."""
+        """Show the parts that have room: in a small window the notes come first."""
         size = self.size()
         wide = size.width() >= LARGE.width() and size.height() >= LARGE.height()
         pictured = size.width() >= PICTURED.width() and size.height() >= PICTURED.height()
@@ -469,7 +469,7 @@ class SpeakerWindow(QWidget):
         words = ("Reveal answer", "Hide answer")
         wide = max(self.buttons["reveal"].fontMetrics().horizontalAdvance(w) for w in words)
         self.buttons["reveal"].setFixedWidth(wide + round(style.px(30)))
-        # Notes of 31 u at first; what comes next is read with its picture.
+        # Notes of 31 u at first; the next step's text is read with its picture.
         base = 31 * u / BODY / 1.6 if self._wide is not None else scale
         text = replace(style, scale=base * ZOOMS[self._zoom])
         self.now.set_style(style, text)

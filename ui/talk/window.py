@@ -39,12 +39,12 @@ class BorrowedLayouts(Protocol):
 
 
 class ChosenPanels(Protocol):
-    """The docks by name, and what lessons choose in them."""
+    """The docks by name, and the choices of lessons in them."""
 
     def __getitem__(self, name: str) -> QDockWidget: ...
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson asks for, until `take_back`."""
+        """Make a lesson's choices in the panels of a layout, until `take_back`."""
 
     def cover(self, names: Collection[str]) -> None:
         """Cover some panels, because they would tell an answer, and show all others."""
@@ -53,14 +53,14 @@ class ChosenPanels(Protocol):
         """Show the user's own panels again, as they were before a lesson."""
 
     def show_controls(self, on: bool) -> None:
-        """Show what changes the panels' pictures, or hide it."""
+        """Show the controls that change the panels' pictures, or hide them."""
 
 
 class LessonWindow(QMainWindow):
     """A window in which a lesson can be shown."""
 
-    session: Session  # what it shows
-    settings: Settings  # what it remembers
+    session: Session  # the session on show
+    settings: Settings  # kept from start to start
     style_now: Style  # theme and text scale
     lessons: Lessons  # the current lesson, and its strip
     desk: BorrowedLayouts  # its layouts
@@ -68,7 +68,7 @@ class LessonWindow(QMainWindow):
     actions_by_name: dict[str, QAction]  # its actions by name
 
     def set_stage(self, on: bool, *, whole: bool = False) -> None:
-        """Show what an audience sees, without the frames of docks, or the whole window again.
+        """Show the audience's part, without the frames of docks, or the whole window again.
 
         whole: whether captions are shown whole, on pages that are read alone.
         """
@@ -79,18 +79,18 @@ class LessonWindow(QMainWindow):
         raise NotImplementedError
 
     def fit_top(self, *, captioned: bool = False) -> None:
-        """Leave out of the window's top what a caption leaves no room for, or show it again.
+        """Hide the parts of the window's top that a caption leaves no room for, or show them again.
 
         captioned: whether a caption is about to be shown.
         """
         raise NotImplementedError
 
     def show_costs(self, on: bool) -> None:
-        """Show over the scene what the run has cost, or hide it."""
+        """Show the costs of the run over the scene, or hide them."""
         raise NotImplementedError
 
     def frame(self, start: Framing, end: Framing, share: float) -> None:
-        """Show on the board what is in sight at a share of the camera's way."""
+        """Show the part of the board that is in sight at a share of the camera's way."""
         raise NotImplementedError
 
     def say(self, line: str, kind: MessageKind = MessageKind.HINT) -> None:
@@ -98,5 +98,5 @@ class LessonWindow(QMainWindow):
         raise NotImplementedError
 
     def show_error(self, error: InputError, kind: MessageKind = MessageKind.REFUSAL) -> None:
-        """Show one line about what cannot be used."""
+        """Show one line about an input that cannot be used."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A cache with a limit in bytes: what was used longest ago is forgotten first."""
+"""A cache with a limit in bytes: the value used longest ago is forgotten first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 2**20
 ARRAY, TABLE = 200, 500
 """Bytes that Python takes for an array beside its numbers, and for a small dict.
 
-Of tiles of a few cells they are most of what is kept.
+For tiles of a few cells, most of the kept bytes are these.
 """
 
 

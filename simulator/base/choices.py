@@ -1,4 +1,4 @@
-"""What can be chosen in a panel: said once, for its buttons and lists and for lessons."""
+"""The choices of a panel, declared once for its buttons and lists and for lessons."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Value = TypeVar("Value", bound=str)
 class Option:
     """One button of a group."""
 
-    value: str  # the value that it stands for
+    value: str  # the value that the button stands for
     text: str  # text, short: its words, and the words for small places
     short: str
-    tip: str  # what it shows, in one sentence
+    tip: str  # what the option shows, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A group of buttons of which one is down, or a list."""
+    """A group of buttons with one button down, or a list."""
 
     name: str  # what is chosen
     options: tuple[Option, ...]  # the options
     listed: bool = False  # whether it is a list that opens instead of a row of buttons
     lesson: str = ""  # the key with which a lesson chooses; empty if none does
-    first: str = ""  # the value to begin with; empty: that of the first option
+    first: str = ""  # the value to begin with; empty: the first option's
     open: bool = False  # whether a run has options of its own
 
     @property
@@ -49,7 +49,7 @@ class Choice:
 def one_of(values: Iterable[Value], value: str) -> Value:
     """Return the one of some values that an option stands for.
 
-    Raises ValueError: it stands for none of them.
+    Raises ValueError: the option stands for none of the values.
     """
     for each in values:
         if each == value:

@@ -11,14 +11,14 @@ TYPE_NAMES = ("float32", "float16", "bfloat16")
 DType = Literal["float32", "float16", "bfloat16"]
 WIDTH: dict[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 UNIT: dict[str, float] = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""From 1 to the next number: the unit in the last place, relative to a number at most."""
+"""The step from 1 to the next number: the largest relative unit in the last place."""
 STATISTIC_WIDTH = 4
 """Bytes of one number of m, l, lse, and of an O that is kept in float32."""
 
 E4M3_LARGEST = 448.0
 """Largest number of e4m3, which has no infinity (Micikevicius et al. 2022, table 1)."""
 _E4M3_FRACTION, _E4M3_LEAST = 3, -6
-"""Bits of its fraction, and the exponent below which its numbers are evenly spaced."""
+"""Bits of e4m3's fraction, and the exponent below which e4m3 numbers are evenly spaced."""
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

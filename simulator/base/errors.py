@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SCENARIO = "scenario"
-"""Stands for the file of a scenario that has no file, or was changed since it was read."""
+"""The source of a scenario that has no file, or was changed since its file was read."""
 
 _JOINERS = "\u00ad\u200c\u200d"
 """Soft hyphen and the two joiners: invisible, but part of ordinary words and emoji."""
@@ -18,9 +18,9 @@ _LINE = 80
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change of the scenario with which a value that was refused can be used."""
+    """A change of the scenario that makes a refused value usable."""
 
-    words: str  # what one gets, as a button says it
+    words: str  # the result, as a button says it
     # The change: tables and keys as in the file, e.g. ``{"input": {"source": "random"}}``.
     values: Mapping[str, Mapping[str, object]]
 
@@ -42,7 +42,7 @@ class Mistake:
     key: str
     value: str  # the offending value, as it is shown
     expected: str  # what would have been accepted
-    remedy: Remedy | None = None  # how the value can be had all the same
+    remedy: Remedy | None = None  # how the value can be used after all
 
     def __str__(self) -> str:
         head = f"{self.key} = {self.value}" if self.key and self.value else self.key or self.value
@@ -52,9 +52,9 @@ class Mistake:
 class InputError(ValueError):
     """An error of a scenario or an input file that cannot be used, told in one line.
 
-    Whatever reads or takes what a user gave raises it: docstrings name it where they say more.
+    All functions that read a user's input raise this error: docstrings name it only to say more.
 
-    source: the file, or what stands for it ("scenario" for one that is being edited).
+    source: the file, or a name in its place ("scenario" for a scenario that is being edited).
     mistakes: what is wrong, most important first; at least one.
     """
 
@@ -106,7 +106,7 @@ def refuse(source: str, key: str, value: object, expected: str) -> InputError:
 
 
 def unusable(source: object, expected: str, error: Exception) -> InputError:
-    """Return the error for a file that the system, or what reads it, refuses."""
+    """Return the error for a file that the system or the file's reader refuses."""
     return refuse(str(source) or '""', "", "", f"{expected} ({reason(error)})")
 
 

@@ -29,17 +29,17 @@ _UNTOUCHED = 3600.0
 def open_regular(path: Path) -> IO[bytes]:
     """Open a file to read it; a pipe may never end, and opening one may already wait for ever.
 
-    Raises OSError: it cannot be read, or is neither a file nor a folder.
+    Raises OSError: the path cannot be read, or is neither a file nor a folder.
     Raises ValueError: no file can have this name.
     """
     return open(path, "rb", opener=regular)
 
 
 def regular(path: str, flags: int) -> int:
-    """Open a file for `open`, and refuse what is neither a file nor a folder without a wait.
+    """Open a file for `open` without a wait, and refuse anything but a file or a folder.
 
-    It is looked at before, because opening a device may do something, and once more as it was
-    opened, because the name may be another thing's by then.
+    The path is checked before, because opening a device may do something, and again once it is
+    open, because the name may belong to something else by then.
     """
     _check_regular(path, os.stat(path))
     try:
@@ -64,9 +64,9 @@ def check_target(
 ) -> None:
     """Refuse a file to write, before anything is computed for it.
 
-    command: whose option ``-o`` names it.
-    Raises InputError: its ending is not known, its folder is missing, it or what is beside it is no
-        regular file, or an input.
+    command: the command whose option ``-o`` names the file.
+    Raises InputError: the ending is not known, the folder is missing, or `path` or a file of
+        `beside` is no regular file, or is an input.
     """
     if path.suffix not in endings:
         raise refuse(command, "-o", str(path), f"a file that ends in {', '.join(endings)}")
@@ -86,23 +86,23 @@ def check_target(
 def part_of(path: Path, token: str = "") -> Path:
     """Return another name in the folder of `path`, for the file while it is written.
 
-    token: eight hexadecimal digits, by which another process knows the name; without it new ones
+    token: eight hexadecimal digits, by which another process knows the name; empty: new digits
         are drawn.
     """
     return path.with_name(f".{_short(path.name)}.{token or secrets.token_hex(4)}.part")
 
 
 def _short(name: str) -> str:
-    """Return a name, or a digest of it where a file system has no room for more letters."""
+    """Return a name, or its digest if a file system has no room for more letters."""
     stored = os.fsencode(name)
     return name if len(stored) <= _NAME_BYTES else hashlib.sha256(stored).hexdigest()
 
 
 def clear_stale(path: Path) -> None:
-    """Remove what killed processes have left in the folder of `path`.
+    """Remove files and folders that killed processes have left in the folder of `path`.
 
-    A running process locks what it writes, if the system has locks; on other systems an open file
-    cannot be removed.
+    A running process locks the file that it writes, if the system has locks; on other systems an
+    open file cannot be removed.
     """
     name = re.compile(re.escape(f".{_short(path.name)}.") + r"[0-9a-f]{8}\.part")
     try:

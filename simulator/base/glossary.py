@@ -17,8 +17,8 @@ class Word:
     """One word of the glossary."""
 
     name: str  # as captions write it
-    says: str  # what it is, in one sentence
-    also: tuple[str, ...]  # what else it is called
+    says: str  # what the word means, in one sentence
+    also: tuple[str, ...]  # its other names
 
 
 class _WordRow(Table):
@@ -28,7 +28,7 @@ class _WordRow(Table):
 
 @cache
 def glossary() -> tuple[Word, ...]:
-    """Return all words by the alphabet, whatever their capitals."""
+    """Return all words in alphabetical order, whatever their capitals."""
     rows = {name: _WordRow.model_validate(row) for name, row in read_toml(GLOSSARY).items()}
     words = (Word(name, row.says, tuple(row.also)) for name, row in rows.items())
     return tuple(sorted(words, key=lambda word: (word.name.lower(), word.name)))
@@ -38,7 +38,7 @@ def glossary() -> tuple[Word, ...]:
 class Mention:
     """A place in a text where a word of the glossary stands."""
 
-    start: int  # start, stop: its letters, without what follows in the same word
+    start: int  # start, stop: its letters, without an ending such as a plural s
     stop: int
     word: Word
 
@@ -47,8 +47,8 @@ class Mention:
 def mentions(text: str) -> tuple[Mention, ...]:
     """Return where each word of the glossary stands first in a text, also as a plural.
 
-    Words of one letter are left out, which are symbols, and those inside longer ones that are
-    found. Names keep their capitals; other words may have one at the beginning.
+    Words of one letter, which are symbols, are left out, and so are words inside a longer word of
+    the glossary. Names keep their capitals; other words may begin with a capital.
     """
     first: dict[str, Mention] = {}
     for found in _pattern().finditer(text):
@@ -63,7 +63,7 @@ def word_called(name: str) -> Word:
 
 
 def line_of(word: Word) -> str:
-    """Return what a word is, for its tooltip."""
+    """Return a word and its meaning, for its tooltip."""
     return f"{word.name}: {word.says}"
 
 

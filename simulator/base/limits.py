@@ -1,9 +1,9 @@
-"""Bounds on what is read from files that others wrote, each with its reason.
+"""Bounds on reading files that others wrote, each with its reason.
 
-A file of a few kilobytes can claim gigabytes, nest without end or repeat what is slow to read. So
-sizes and depths are checked before a file is parsed. Every bound is far above what people write and
-far below what would slow a machine down. `tests/fuzz` checks that every file is read or refused in
-seconds.
+A file of a few kilobytes can claim gigabytes, nest without end or repeat slow parts. So sizes
+and depths are checked before a file is parsed. Every bound is far above the files that people write
+and far below files that would slow a machine down. `tests/fuzz` checks that every file is read or
+refused in seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LESSON_BYTES = 2**20
 LESSON_STEPS = 500
 """Steps of a lesson: each is a scenario, which takes about a millisecond when the file is read."""
 TEXT_LETTERS = 10_000
-"""Of a step's caption, question, answer or notes: a caption that people can read has some 300."""
+"""Letters of a step's caption, question, answer or notes: a readable caption has some 300."""
 PLACEHOLDERS = 100
 """Numbers in one text: each may need a search through the run."""
 RUN_SCORES = 2**28
@@ -40,22 +40,22 @@ some 0.1 ms, the number of steps doubles with every level of brackets, and our t
 most."""
 
 HEADER_BYTES = 2**24
-"""Of a safetensors header, and of the list of files in an .npz: in Python it takes some twenty
-times as much memory."""
+"""Bytes of a safetensors header, and of the list of files in an .npz: in Python they take some
+twenty times as much memory."""
 TOKEN_BYTES = 2**24
-"""Of tokens or another text in an .npz: a million tokens take half of it."""
+"""Bytes of tokens or another text in an .npz: a million tokens take half of them."""
 INFLATED_BYTES, INFLATED_TIMES = 2**26, 8
-"""Bytes to which Q, K and V of an .npz may inflate: so many, or so many times the size of the file
-if that is more. The numbers of a model shrink to hardly less than half, but a file of zeros shrinks
-to a thousandth."""
+"""Bytes to which Q, K and V of an .npz may inflate: the first number, or the second times the size
+of the file if that is more. The numbers of a model shrink to hardly less than half, but a file of
+zeros shrinks to a thousandth."""
 PICTURE_PIXELS = 2**24
-"""Of a picture whose pieces are tokens: the largest that a model is given today has 13 million."""
+"""Pixels of a picture whose pieces are tokens: the largest for a model today has 13 million."""
 
 SENTENCE_TOKENS = 512
-"""Of a typed text: the language model computes twice as many as it learned from in 0.1 s."""
+"""Tokens of a typed text: twice as many as in training; the language model takes 0.1 s."""
 
 TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
-"""Of a Chrome trace beside a schedule: parsed, a byte takes up to some thirty in memory.
+"""Bytes, events and lanes of a Chrome trace beside a schedule: a parsed byte takes up to some thirty.
 The largest schedule that we write has 2**16 events, which take 7 MB."""
 
 NOTE_BYTES = 2**20
@@ -74,8 +74,8 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
     """Return the content of a file.
 
     most: most bytes that it may have.
-    Raises OSError, ValueError: it cannot be read, or is a pipe or a device.
-    Raises InputError: it has more bytes.
+    Raises OSError, ValueError: the file cannot be read, or is a pipe or a device.
+    Raises InputError: the file has more bytes.
     """
     with open_regular(path) as file:
         data = file.read(most + 1)  # the size may be unknown, as in /proc
@@ -88,7 +88,7 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
 def read_utf8(path: str | os.PathLike[str], most: int, what: str, form: str) -> str:
     """Return the text of a file without a byte order mark, which has no meaning.
 
-    Raises InputError: it cannot be read, has more than `most` bytes or is not UTF-8.
+    Raises InputError: the file cannot be read, has more than `most` bytes or is not UTF-8.
     """
     try:
         return read_bounded(Path(path), most, what).decode("utf-8-sig")
@@ -103,7 +103,7 @@ def read_utf8(path: str | os.PathLike[str], most: int, what: str, form: str) -> 
 def check_toml(text: str) -> None:
     """Refuse TOML whose keys have so many parts that parsing them takes minutes.
 
-    Raises ValueError: in words, what is too deep.
+    Raises ValueError: a key has too many parts.
     """
     if _DEEP_KEY.search(text):
         raise ValueError(f"keys of at most {KEY_PARTS} parts")

@@ -1,4 +1,4 @@
-"""Work in parts, which somebody else may do: in this process, in others, on other machines."""
+"""Work in parts, for this process, for other processes, or for other machines."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
-"""As `map`, which does the parts here. Elsewhere function and parts are pickled."""
+"""A function like `map`, which does the parts here. Elsewhere function and parts are pickled."""

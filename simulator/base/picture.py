@@ -1,4 +1,4 @@
-"""A picture that a model was given, and which piece of it each token stands for."""
+"""A picture that a model was given, and the piece that each token stands for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A picture in pieces, which are labels as tokens are: nothing is computed of them."""
+    """A picture in pieces, which are labels like tokens: nothing is computed from them."""
 
     pixels: NDArray[np.uint8]  # (height, width, 3) uint8, read-only: red, green and blue
     # (Nk, 4) int32, read-only: `Box` of each key, four zeros for a key that is no piece
@@ -35,7 +35,7 @@ class Picture:
         return hash((self.pixels.shape, self.boxes.tobytes()))
 
     def piece(self, key: int) -> Box | None:
-        """Return where the piece of a key lies; None if it is none."""
+        """Return where the piece of a key lies; None if the key is no piece."""
         if not (0 <= key < len(self.boxes) and self.boxes[key].any()):
             return None
         left, top, right, bottom = self.boxes[key].tolist()
@@ -45,12 +45,12 @@ class Picture:
 def checked_picture(
     source: str, pixels: NDArray[np.uint8] | None, boxes: NDArray[np.float32] | None, keys: int
 ) -> Picture | None:
-    """Return the picture of a file with so many keys, or None if it has neither tensor.
+    """Return the picture of a file with `keys` keys, or None if the file has neither tensor.
 
     Edges between two pixels go to the nearer one.
 
-    Raises InputError: one is there without the other, or has another shape; the picture is too
-        large; or a piece is not inside it.
+    Raises InputError: one tensor is there without the other, or has another shape; the picture is
+        too large; or a piece is not inside the picture.
     """
     if pixels is None and boxes is None:
         return None

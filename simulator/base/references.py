@@ -69,7 +69,7 @@ def citations(text: str) -> tuple[Citation, ...]:
 
 
 def reference_called(name: str) -> Reference | None:
-    """Return a paper by its name; None if it is none of those."""
+    """Return a paper by its name; None if no paper has this name."""
     return _by_name().get(name)
 
 

@@ -48,15 +48,15 @@ class Table(BaseModel):
 
 
 def wrong(expected: str, name: str = "", value: object = None) -> PydanticCustomError:
-    """Return the error of a validator; `name` and `value` of a key in the table that it checks."""
+    """Return the error of a validator; `name` and `value` are a key of the checked table."""
     of_key = {"key": name, "value": value} if name else {}
     return PydanticCustomError("wrong", "{expected}", {"expected": expected, **of_key})
 
 
 def key(default: Any, title: str, says: str, **more: Any) -> Any:
-    """Return a key of a table with its name and meaning: what a form and the docs show.
+    """Return a key of a table with the name and meaning that a form and the docs show.
 
-    more: `section`, that of a form if not its table's; `sources`, the inputs that have the key.
+    more: `section`, the form's section if not the table's; `sources`, the inputs that have the key.
     """
     return Field(default, title=title, description=says, json_schema_extra=more)
 
@@ -76,14 +76,14 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the content of a TOML text.
 
-    Raises ValueError, RecursionError: it is not TOML, or nests too deep.
+    Raises ValueError, RecursionError: the text is not TOML, or nests too deep.
     """
     check_toml(text)
     return tomllib.loads(text)
 
 
 def input_error(source: str, error: ValidationError, root: type[BaseModel]) -> InputError:
-    """Return what pydantic found wrong in the tables of `root`, in the project's words."""
+    """Return the mistakes that pydantic found in the tables of `root`, in the project's words."""
     errors = error.errors(include_url=False)
     found = [_mistake(e, root) for e in errors[:MISTAKES]]
     # A value of several possible types fails once for each of them, but it is one mistake.

@@ -15,8 +15,8 @@ def shares(ours: NDArray[np.floating], exact: F64, size: float) -> F64:
     """Return which share of its tolerance each number uses; infinite for NaN and a wrong infinity.
 
     Q, K and V are the same numbers on both sides, so only float32 arithmetic differs, whatever the
-    dtype. A score is off by a few units of 2**-24 · Σ |q k| after a dot product, whatever is left
-    of its terms (Higham 2002, section 3.1), and so is m. A soft-cap shrinks that error by its
+    dtype. A score is off by a few units of 2**-24 · Σ |q k| after a dot product, even if its terms
+    cancel (Higham 2002, section 3.1), and so is m. A soft-cap shrinks that error by its
     slope; a bias adds its own. An exponential turns an absolute error e of its argument into a
     relative error e, and so l and O have this error, too. The tolerance is therefore 2**-20 (16
     units in the last place) times the largest sum of terms, for O also times the terms of its own

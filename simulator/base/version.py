@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 BUILT = Path(__file__).parents[2] / "built"
-"""What `make package` puts into a bundle: the day of its sources, as ``2026-11-21``."""
+"""A file that `make package` puts into a bundle: the day of its sources, as ``2026-11-21``."""
 
 
 def version() -> str:
@@ -20,5 +20,5 @@ def version() -> str:
 
 
 def built(path: Path = BUILT) -> str:
-    """Return the day of the sources that this bundle was built from; "" if it is no bundle."""
+    """Return the day of the sources that this bundle was built from; "" outside a bundle."""
     return path.read_text(encoding="ascii").strip() if path.exists() else ""

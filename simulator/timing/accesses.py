@@ -1,7 +1,7 @@
-"""Which tiles the thread blocks of a launch ask for, and in which order the L2 cache sees it.
+"""The tiles that the thread blocks of a launch ask for, in the order in which L2 sees them.
 
-Tiles and bytes are those of the launch's costs, so they add up to the requested bytes of the run.
-Thread blocks are taken in turn by a free place, all in lockstep, a visit a step.
+Tiles and bytes come from the launch's costs, so the bytes add up to the requested bytes of the run.
+A free place takes the next thread block; all places run in lockstep, one visit a step.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _LANES = 16  # more than the tensors that a visit reads and writes
 
 @dataclass(frozen=True, eq=False)
 class LaunchWork:
-    """What a launch does, thread block by thread block in the order of the grid.
+    """The work of a launch, thread block by thread block in the order of the grid.
 
-    First those of the first sequence of a batch; of each sequence first the shares of rows, then
-    the heads, then the blocks.
+    The grid goes through the sequences of a batch; in a sequence, through the shares of rows; in a
+    share, through the heads; in a head, through the blocks.
     """
 
     name: str
     number: int  # of the launch of the tile program; a mask belongs to the launch before it
     visits: I64  # (thread blocks,): tiles that each visits
-    turn: I64  # (thread blocks,): which of them is started first, second and so on
+    turn: I64  # (thread blocks,): their numbers in the order in which they are started
     # of each sequence: into how many thread blocks the rows of a head are dealt out
     shares: tuple[int, ...]
     accesses: Accesses  # as the cache sees them
     requested: int  # bytes
     flops: int  # matmul FLOPs of the visited tiles, hidden pairs among them
     exponentials: int
-    operations: int  # float32 operations beside them
+    operations: int  # float32 operations beside exponentials
     fused: bool  # whether products and softmax of a tile are in the same launch
 
 
@@ -57,9 +57,10 @@ class _Visits:
     outer: I64
     inner: I64
     thread_block: I64
-    nth: I64  # visit of the thread block, from 0
+    nth: I64  # number of the visit in its thread block, from 0
     counts: I64  # (thread blocks,)
-    first: Bools  # whether it is the first, the last visit of the outer block in its thread block
+    # first, last: whether a visit is the first or the last of its outer block in its thread block
+    first: Bools
     last: Bools
 
 
@@ -75,8 +76,8 @@ def works(
     places: how many thread blocks run at once on the GPU.
     row_shares: into how many thread blocks the row blocks of a head are dealt out, where one thread
         block would work on all of them.
-    coarser: the same runs in longer inner blocks, whose accesses are taken for theirs; without it
-        their own.
+    coarser: the same runs in longer blocks, whose accesses are taken for the runs' own; empty: the
+        runs' own accesses.
     """
     fused = not programs[0].algorithm.stores_scores
     launches = [_as_kernels(each, fused=fused) for each in programs]
@@ -91,8 +92,8 @@ def works(
 class _KernelLaunch(NamedTuple):
     number: int
     launch: Launch
-    exponentials: int  # of each pair
-    operations: int  # float32 operations of each pair beside it
+    exponentials: int  # for each pair
+    operations: int  # float32 operations for each pair beside exponentials
 
 
 def _as_kernels(program: TileProgram, *, fused: bool) -> list[_KernelLaunch]:
@@ -167,7 +168,7 @@ def _work(
 
 
 def _asked(launch: Launch, heads: int, row_shares: int) -> int:
-    """Return the bytes that the visits of a launch request, as `_tiles` does, without a list."""
+    """Return the bytes that a launch requests: the sum over `_tiles`, without listing visits."""
     covered, sizes = _covered(launch), launch.inner_sizes
     again = int((np.maximum(covered - 1, 0) * sizes).sum())
     opened = _opened(launch, row_shares)
@@ -176,7 +177,7 @@ def _asked(launch: Launch, heads: int, row_shares: int) -> int:
         for name, cost in costs.items():
             both = name in launch.reads and name in launch.writes
             kept = replace(cost, start=cost.start * (not both), once=0)
-            if launch.in_turn:  # each share loads what an outer block begins with
+            if launch.in_turn:  # each share loads and stores the outer block itself
                 total += (kept.first + kept.last) * opened
                 kept = replace(kept, first=0, last=0)
             if both and costs is launch.reads:
@@ -195,7 +196,7 @@ def _covered(launch: Launch) -> I64:
 
 
 def _opened(launch: Launch, row_shares: int) -> int:
-    """Return the rows, or keys, of outer blocks, each counted in every share that visits it."""
+    """Return the rows, or keys, of outer blocks; a block counts in every share that visits it."""
     parts, visits = min(row_shares, launch.inner_blocks), launch.visits
     first, last = (
         share_of(each, launch.inner_blocks, parts)
@@ -210,9 +211,9 @@ def _opened(launch: Launch, row_shares: int) -> int:
 
 
 def _blocks(launch: Launch, heads: int, row_shares: int) -> tuple[I64, I64, int]:
-    """Return visits of each thread block, whose each is, rising, and the shares of a head's rows.
+    """Return each thread block's visits and owner, ascending, and the shares of a head's rows.
 
-    First all heads of the first split or share, then those of the next.
+    An owner is a head in a split or share: first all heads of the first, then all of the next.
     """
     times, intervals = launch.times(heads), launch.visits
     if launch.in_turn:
@@ -246,7 +247,7 @@ def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
     if launch.in_turn:  # a thread block has a head, or a share of its row blocks
         parts = own = min(row_shares, launch.inner_blocks)
         place = share_of(inner, launch.inner_blocks, own)
-    else:  # of each split those of all row blocks
+    else:  # all row blocks of one split, then of the next
         parts, own = launch.splits, len(intervals)
         place = outer % parts * (own // parts) + outer // parts
     counts = np.bincount(place, minlength=own)
@@ -271,20 +272,20 @@ def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
 
 
 def share_of(row_block: Index, row_blocks: int, shares: int) -> Index:
-    """Return which share of a head's row blocks has one, or each of several."""
+    """Return the share of a head's row blocks that has a row block, or each of several."""
     return row_block * shares // row_blocks
 
 
 def _tiles_of(w: Workload) -> int:
-    """Return more than the tiles of a matrix of one head, whatever their size."""
+    """Return a number above the count of tiles of one head's matrix, whatever their size."""
     return (w.seqlen_q + 1) * (w.seqlen_k + 1)
 
 
 def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, I64, bool]]:
-    """Yield for each tensor at which visits, which tiles, of how many bytes, and if written.
+    """Yield accesses of each tensor: visits, their tiles, their bytes, and whether they write.
 
-    Starting numbers that a launch stores and loads again it makes on chip here, as kernels do. Sink
-    logits, a number for each row block, are left out.
+    If a launch stores starting numbers and loads them again, they are made on chip here, as in
+    kernels. Sink logits, a number for each row block, are left out.
     """
     sizes = [launch.outer_size(block) for block in range(len(launch.visits) // launch.splits)]
     rows, keys = np.array(sizes)[v.outer // launch.splits], launch.inner_sizes[v.inner]

@@ -1,4 +1,4 @@
-"""How long a run takes on its GPU, up to any of its visits: the one time that everybody shows."""
+"""How long a run takes on its GPU, up to any of its visits: the one time that all panels show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.timing.run_time import RunTime, run_time, why_no_time
 
 @dataclass(frozen=True, eq=False)
 class Duration:
-    """The time of a run: by model, or where there is none the least that the data sheet allows."""
+    """The time of a run: by model, or without a model the least that the data sheet allows."""
 
     program: TileProgram
     copies: int  # of the run, side by side
@@ -62,7 +62,7 @@ class Duration:
 
     def visits_within(self, seconds: float) -> int:
         """Return how many whole visits are done within some seconds."""
-        # Without it sums of floats may miss a visit that ends at that very moment.
+        # Without this margin, sums of floats may miss a visit that ends at that very moment.
         late = seconds * (1 + 1e-12)
         return bisect_right(range(1, len(self.program) + 1), late, key=self.after)
 
@@ -88,6 +88,6 @@ def rough_duration(program: TileProgram) -> Duration:
 
 @lru_cache(maxsize=32)
 def duration_of(program: TileProgram, copies: int = 1) -> Duration:
-    """Return how long a run takes, or several alike side by side; made once for each program."""
+    """Return how long a run takes, or several copies side by side; computed once a program."""
     why = why_no_time(program)
     return Duration(program, copies, None if why else run_time(*[program] * copies), why)

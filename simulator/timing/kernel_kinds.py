@@ -18,10 +18,10 @@ class KernelKind:
     """How a kernel uses a multiprocessor."""
 
     name: KernelName
-    title: str  # the release that it is like
+    title: str  # the release whose kernels are like this
     # the share of products and softmax that run in turn: 0 if one hides the other whole, 1 if none
     in_turn: float
-    newest_instruction: bool  # of the matrix units, which Hopper needs for its full rate
+    newest_instruction: bool  # whether products use the newest one; Hopper needs it for full rate
     block_us: float  # microseconds of a thread block before its first product and after its last
     exchange_warps: int  # warps that add up their parts of O through shared memory; 0 without
     shares_rows: bool  # whether the rows of a head are dealt out to several thread blocks

@@ -35,8 +35,8 @@ def dram_bytes(launches: Sequence[Accesses], capacity: int) -> list[DramTraffic]
     """Return the DRAM traffic of launches that follow each other through one cache.
 
     A read that misses reads its tile from DRAM; a write covers its whole tile and reads nothing.
-    After each access the least recently used tiles leave until the rest fits. A tile that was
-    written is written to DRAM when it leaves, or after the last launch, as a part of that.
+    After each access the least recently used tiles leave until the rest fits. A written tile goes
+    to DRAM when it leaves, or after the last launch, and counts for that launch.
 
     capacity: bytes of the cache.
     """

@@ -12,21 +12,22 @@ from simulator.problem.intervals import I64
 
 Number = TypeVar("Number", bound=np.number[Any])
 Order = Literal["model", "index", "longest", "persistent"]
-"""Head by head, of each the longest first, as current kernels do under a causal mask; in the order
-of the grid; longest first; as many thread blocks as fit, each of which takes every so many-th
-piece, whether or not another is free earlier (FlashAttention-3's static scheduler)."""
+"""model: head by head, the longest of a head first, as current kernels do under a causal mask.
+index: in the order of the grid. longest: longest first. persistent: n thread blocks, as many as
+fit; each takes every n-th piece, even if another is free earlier (FlashAttention-3's static
+scheduler)."""
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 def turn_of(lengths: NDArray[Number], heads: I64, order: Order) -> I64:
-    """Return which piece of work is started first, second and so on.
+    """Return the numbers of the pieces of work in the order in which they are started.
 
-    lengths, heads: (pieces,) each, in the order of the grid: how long each is, and whose, rising.
+    lengths, heads: (pieces,) each, in the order of the grid: length and head, heads ascending.
     """
     if order == "model":
         return np.lexsort((-lengths, heads))
     if order == "longest":
-        return np.argsort(-lengths, kind="stable")  # of equal ones the first in the grid
+        return np.argsort(-lengths, kind="stable")  # equal pieces stay in the order of the grid
     return np.arange(len(lengths))
 
 

@@ -1,6 +1,6 @@
 """The time of a run on a GPU, and what bounds it: a model (docs/time-model.md).
 
-A tile takes the longer of its products and its softmax, and of the shorter the share that the
+A tile takes the longer of its products and its softmax, and the share of the shorter that the
 kernel does not hide. A launch takes as long as its busiest multiprocessor, or as its bytes through
 L2 or DRAM, whichever is longest.
 """
@@ -28,14 +28,14 @@ Bound = Literal[
 PORT_BYTES = 64  # bytes a clock from L2 into one multiprocessor
 SHARED_BYTES = 128  # bytes a clock between a multiprocessor and its shared memory
 LIBRARY_SHARE = 0.65
-"""Share of the HBM bandwidth of launches that follow each other in a library, as naive attention
-does; fitted to published figures of it."""
+"""Share of the HBM bandwidth that launches of a library reach, one after the other, as in naive
+attention; fitted to published figures of naive attention."""
 UNEVEN = 1.5
-"""How many times as long as in equal shares a launch takes that lacks thread blocks, or whose
-thread blocks begin and end at different times."""
+"""A launch that takes more than this many times as long as in equal shares lacks thread blocks, or
+its thread blocks begin and end at different times."""
 MOST_VISITS, MOST_OF_SEVERAL = 1 << 20, 1 << 18
-"""Visits of a run, and of several side by side, that go through the cache one by one; of a longer
-run several are taken as one there. Its thread blocks are as they are."""
+"""Most visits of a run, and of several runs side by side, that go through the cache one by one; in
+a longer run, several visits count as one there. Thread blocks stay the same."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +43,7 @@ class BlockTimes:
     """How long each thread block of a launch takes, in the order of the grid (`LaunchWork`)."""
 
     seconds: F64  # (thread blocks,): alone on a multiprocessor that waits for no memory
-    turn: I64  # (thread blocks,): which of them is started first, second and so on
+    turn: I64  # (thread blocks,): their numbers in the order in which they are started
     shares: tuple[int, ...]  # of each sequence: thread blocks of a head whose rows are dealt out
 
 
@@ -92,7 +92,7 @@ class RunTime:
 
     @property
     def bound_by(self) -> Bound:
-        """What bounds the longest launch."""
+        """The bound of the longest launch."""
         return max(self.launches, key=lambda each: each.seconds).bound_by
 
 
@@ -111,7 +111,7 @@ def why_no_time(program: TileProgram) -> str:
 
 
 def model_of(*programs: TileProgram) -> dict[str, Any]:
-    """Return what a summary says of the time of a run, or of all sequences of a batch."""
+    """Return a summary of the time of a run, or of all sequences of a batch."""
     if why := why_no_time(programs[0]):
         return {"model": None, "why": why}
     found = run_time(*programs)
@@ -135,11 +135,11 @@ def run_time(
 ) -> RunTime:
     """Return the time of a run, or of all sequences of a batch, on its GPU.
 
-    kind: without it that of the scenario, or the usual one for the algorithm on the GPU.
-    order: in which thread blocks are started; another than the model's is a question of what if.
-    most: visits of a run that go through the cache; of a longer one several are taken as one.
+    kind: None: the scenario's, or the usual kind for the algorithm on the GPU.
+    order: in which thread blocks are started; other orders than the model's are a what-if.
+    most: visits of a run that go through the cache; in a longer run, several count as one.
 
-    Raises ValueError: there is a reason why not (`why_no_time`).
+    Raises ValueError: there is no model of the run's time (`why_no_time`).
     """
     if why := why_no_time(programs[0]):
         raise ValueError(why)
@@ -163,10 +163,10 @@ def run_time(
 
 
 def _coarser(program: TileProgram, most: int, shares: int) -> TileProgram:
-    """Return a long run in longer blocks, inner ones first: as many bytes, in fewer visits.
+    """Return a long run in longer blocks, inner blocks first: as many bytes, in fewer visits.
 
-    Where the rows of a head are shared out each share keeps a row block, and the outer blocks are
-    longer, too; so fewer bytes are requested (`_in_its_own_tiles`).
+    If the rows of a head are shared out, each share keeps a row block. The outer blocks then become
+    longer, too, so fewer bytes are requested (`_in_its_own_tiles`).
     """
     while len(program) > most:
         w = program.workload
@@ -181,9 +181,9 @@ def _coarser(program: TileProgram, most: int, shares: int) -> TileProgram:
 
 
 def _in_its_own_tiles(work: LaunchWork, dram: DramTraffic) -> DramTraffic:
-    """Return the DRAM traffic of a launch from that in longer outer blocks.
+    """Return the DRAM traffic of a launch, given its traffic in longer outer blocks.
 
-    What it reads and writes once stays; the rest grows with the requested bytes.
+    The first read and write of each tile stay; the rest grows with the requested bytes.
     """
     stream = work.accesses
     more = work.requested / stream.bytes

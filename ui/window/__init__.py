@@ -1,1 +1,1 @@
-"""The window: its docks, layouts, menus, messages, and what the File menu does."""
+"""The window: its docks, layouts, menus, messages, and the actions of the File menu."""

@@ -27,12 +27,12 @@ class ActionSpec:
     name: str  # object name
     text: str  # words in the menu
     menu: str  # its menu
-    # what it does to the window; it is also given on or off if it is checkable
+    # the action's function of the window; of a checkable action also of on or off
     run: Callable[..., Any]
     keys: tuple[str, ...] = ()  # shortcuts, the first one shown
     icon: str = ""  # file in ``assets/icons``, without its ending; empty for none
-    checkable: bool = False  # whether it is on or off
-    separated: bool = False  # whether there is a line before it in the menu
+    checkable: bool = False  # whether the action can be on or off
+    separated: bool = False  # whether there is a line before the action in the menu
 
 
 def _step(forward: bool, by: Granularity | None = None) -> Callable[[MainWindow], None]:
@@ -81,7 +81,7 @@ def _run_until(window: MainWindow) -> None:
 
 
 def _play(window: MainWindow, on: bool) -> None:
-    """Play what is shown: the race where it is shown without the board, else the run."""
+    """Play the race if it is shown without the board, else the run."""
     panel = window.docks.in_sight("compare")
     if on and panel is not None and panel.view == "race" and not window.board.isVisible():
         panel.play_race()

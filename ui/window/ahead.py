@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 IDLE_MS, LOOK_MS = 500, 40
-"""How long the stage is at rest before the next picture is begun, and how often it is looked at."""
+"""Milliseconds of rest on the stage before the next picture is begun, and between two looks."""
 
 
 class StepAhead(QObject):
@@ -66,7 +66,7 @@ class StepAhead(QObject):
         self._looking.start()
 
     def _made(self) -> MainWindow:
-        """Return the unseen window, in the size and theme of the one that is seen."""
+        """Return the unseen window, in the size and theme of the window on the screen."""
         window, other = self._window, self._other
         if other is None:
             from ui.export.unseen_window import Unwritten
@@ -89,7 +89,7 @@ class StepAhead(QObject):
         return other
 
     def _look(self) -> None:
-        """Emit the picture of the step once the unseen window has painted all of it."""
+        """Emit the picture of the step once the unseen window has painted the whole picture."""
         if self._other is None or self._calm is None or not self._calm.turn():
             return
         self._looking.stop()

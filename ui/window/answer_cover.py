@@ -1,4 +1,4 @@
-"""What lies over a panel that would tell the answer to a question which still waits."""
+"""A cover over a panel that would tell the answer to a question that waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARK, _SHARE = 96.0, 0.4
 
 @guarded
 class AnswerCover(QWidget):
-    """Covers the panel of a dock, with a question mark, and stays as large as it."""
+    """Covers the panel of a dock with a question mark, and stays as large as the panel."""
 
     def __init__(self, dock: QDockWidget) -> None:
         super().__init__(dock)

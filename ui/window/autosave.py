@@ -58,7 +58,7 @@ class Autosave(QObject):
         return self._waiting is not None
 
     def flush(self) -> None:
-        """Copy now what has changed since the last copy."""
+        """Copy now the changes since the last copy."""
         self._timer.stop()
         if self._waiting is None:
             return
@@ -74,7 +74,7 @@ class Autosave(QObject):
             self._waiting = None
 
     def finish(self) -> None:
-        """Remove the copy, because the program ends normally, or nothing is unsaved."""
+        """Remove the copy, because the program ends normally, or all changes are saved."""
         self._timer.stop()
         self._waiting = None
         if self._lock is not None:
@@ -107,8 +107,8 @@ class Orphan:
 
     path: Path  # the copy
     scenario: Scenario  # the scenario in it
-    file: Path | None  # the file that it has unsaved changes of
-    saved: float  # when it was written, in seconds since 1970
+    file: Path | None  # the file whose unsaved changes it has
+    saved: float  # when the copy was written, in seconds since 1970
     lock: QLockFile  # locked, so that only one instance offers it
 
     @property
@@ -154,17 +154,17 @@ def _clear_remains(folder: Path) -> None:
     for path in folder.glob("*.lock"):
         lock = _lock_of(path)
         if lock.tryLock(0):
-            lock.unlock()  # which removes it
+            lock.unlock()  # this removes the lock
     for part in folder.glob(".*.toml.*.part"):
         clear_stale(part.with_name(part.name[1:].partition(".")[0] + ".toml"))
 
 
 class Offer(QMessageBox):
-    """Asks whether to restore what a crash has left; nothing is removed before the answer.
+    """Asks whether to restore copies that a crash has left; none is removed before the answer.
 
     The latest copy is restored; older ones are then added to the recent files.
 
-    orphans: what was left, the latest first; at least one.
+    orphans: the copies, the latest first; at least one.
     """
 
     def __init__(self, window: MainWindow, autosave: Autosave, orphans: list[Orphan]) -> None:
@@ -198,7 +198,7 @@ class Offer(QMessageBox):
         self.finished.connect(self._act)
 
     def _act(self) -> None:
-        """Do what was chosen; if the box is closed in another way, it means later."""
+        """Do the chosen act; a box that is closed in another way means later."""
         chosen = self.clickedButton()
         next((act for button, act in self._ways if button == chosen), self._leave)()
 
@@ -231,7 +231,7 @@ class Offer(QMessageBox):
 
 
 def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
-    """Show a copy as a scenario with unsaved changes; it is removed when the new copy is made."""
+    """Show a copy as a scenario with unsaved changes; once there is a new copy, remove the old."""
     session = window.session
 
     def end() -> None:
@@ -241,7 +241,7 @@ def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
     def accepted() -> None:
         if session.scenario == orphan.scenario:
             end()
-            QTimer.singleShot(0, take_over)  # after it counts as opened, and so as saved
+            QTimer.singleShot(0, take_over)  # after the scenario counts as opened, and so as saved
 
     def take_over() -> None:
         session.undo_stack.resetClean()
@@ -262,7 +262,7 @@ def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
 
 
 def offer(window: MainWindow, autosave: Autosave) -> Offer | None:
-    """Ask once, beside the window, what to do with what a crash has left, if there is anything."""
+    """Ask once, beside the window, what to do with copies that a crash has left, if any."""
     orphans = find_orphans(window.settings.folder)
     if not orphans:
         return None

@@ -1,4 +1,4 @@
-"""A page that covers the window below its menus until something is opened."""
+"""A page that covers the window below its menus until a lesson, a file or a demo is opened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STAYS = (
     "next_theme", "larger_text", "smaller_text", "set_motion", "set_sound", "full_screen",
     "ask_unsaved", "quit", "open_scenario", "open_lesson",
 )  # fmt: skip
-"""Actions after which a page is still there."""
+"""Actions that do not close a page."""
 
 
 _PAGES = {Qt.Key.Key_PageUp: -0.8, Qt.Key.Key_PageDown: 0.8}
@@ -60,7 +60,7 @@ def in_sight(places: CoverScene, number: int, scrolled: float) -> float:
 
 @guarded
 class Cover(QWidget):
-    """Covers a window with entries, of which one has the focus; what it shows is painted."""
+    """Covers a window with painted entries; one entry has the focus."""
 
     def __init__(self, window: MainWindow, name: str, title: str) -> None:
         super().__init__(window)
@@ -98,7 +98,7 @@ class Cover(QWidget):
         self.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _actions(self) -> Iterator[tuple[str, QAction]]:
-        """Yield the window's actions, those of panels and of layouts, by their names."""
+        """Yield all actions of the window, also of its panels and layouts, with their names."""
         window = self._window
         for actions in (window.actions_by_name, window.docks.actions, window.desk.actions):
             yield from actions.items()
@@ -148,7 +148,7 @@ class Cover(QWidget):
 
     @property
     def places(self) -> CoverScene:
-        """Where everything is now."""
+        """The places of all boxes now."""
         if self._places is None:
             found = self.places_at(QSizeF(self.size()))
             self.scrolled = min(self.scrolled, found.most)
@@ -156,11 +156,11 @@ class Cover(QWidget):
         return self._places
 
     def places_at(self, size: QSizeF) -> CoverScene:
-        """Return where everything is on a page of that size that is not scrolled."""
+        """Return the places of all boxes on a page of that size that is not scrolled."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Find the places of everything again, and paint."""
+        """Find the places of all boxes again, and paint."""
         self._places = None
         self.update()
 
@@ -185,11 +185,11 @@ class Cover(QWidget):
         raise NotImplementedError
 
     def go_round(self, by: int) -> None:
-        """Take Tab, which does not leave the page: what lies below it is covered."""
+        """Take Tab, which does not leave the page: the window below is covered."""
         raise NotImplementedError
 
     def open(self, number: int) -> None:
-        """Open what an entry stands for."""
+        """Open an entry."""
         raise NotImplementedError
 
     def choose(self, number: int) -> None:
@@ -200,7 +200,7 @@ class Cover(QWidget):
         self.update()
 
     def say(self, words: str) -> None:
-        """Tell a screen reader what has the focus of the page: the widget keeps the window's."""
+        """Tell a screen reader the entry with the page's focus; the widget has the window's."""
         self.setAccessibleDescription(words)
         if self.isVisible():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, words))
@@ -208,7 +208,7 @@ class Cover(QWidget):
     # --- keys -----------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Take the keys of the page before those of the window; show tips."""
+        """Take the page's keys before the window's shortcuts; show tips."""
         if event.type() is QEvent.Type.ShortcutOverride:
             assert isinstance(event, QKeyEvent)
             if self._means(event):
@@ -232,7 +232,7 @@ class Cover(QWidget):
     def _means(self, event: QKeyEvent) -> bool:
         """Return whether a key has a meaning on the page.
 
-        Letters and digits that mean something only on what is covered do nothing; T is the theme.
+        Letters and digits with a meaning only in the covered window do nothing; T is the theme.
         """
         plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         key = event.key()
@@ -295,15 +295,15 @@ class Cover(QWidget):
 
     @property
     def marks(self) -> CoverMarks:
-        """What has the focus, and where the pointer is."""
+        """The entries with the focus, under the pointer and pressed."""
         return CoverMarks(self.focused, self.hovered, self.pressed)
 
     def paint_still(self, painter: QPainter) -> None:
-        """Paint what is below the boxes that stand still."""
+        """Paint the ground of the boxes that stand still."""
         raise NotImplementedError
 
     def paint_rows(self, painter: QPainter) -> None:
-        """Paint what is below the boxes of the list."""
+        """Paint the ground of the boxes of the list."""
         raise NotImplementedError
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -315,7 +315,7 @@ class Cover(QWidget):
             self.paint_still(painter)
             places.frame.paint(painter)
             painter.save()
-            ring = places.style.px(8)  # room for the ring around what has the focus
+            ring = places.style.px(8)  # room for the ring around the focus
             painter.setClipRect(places.area.adjusted(-ring, 0, ring, 0))
             self.paint_rows(painter)
             places.listed.paint(painter)

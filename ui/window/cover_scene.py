@@ -1,4 +1,4 @@
-"""What pages that cover a window are made of: boxes that stand still, and a list that scrolls."""
+"""The parts of pages that cover a window: boxes that stand still, and a list that scrolls."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ui.look.draw import RIGHT, mixed
 from ui.look.theme import Style, Theme
 
 LEVELS: tuple[Level, ...] = ("linear algebra", "machine learning", "GPU")
-"""What one knows already: as many dots as the place in this list."""
+"""Levels of knowledge: a level has as many dots as its place in this list."""
 AREA = "area"
-"""Name of the box in which the list is seen."""
+"""Name of the box that has the list."""
 _SMALLEST, _FULL = 0.8, (1920.0, 1050.0)
-"""Least size of letters in a small window, as a share of those in one that is full."""
+"""Least size of letters in a small window, as a share of their full size, and the full window."""
 _DOT, _DOTS_APART = 3.8, 11.0
 
 
@@ -33,7 +33,7 @@ def dots_of(level: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Dots(Box):
-    """A level: of three dots so many that are filled."""
+    """A level: three dots, some of them filled."""
 
     count: int
     tone: Tone = "muted"
@@ -52,7 +52,7 @@ class Dots(Box):
 
 
 class CoverMarks(NamedTuple):
-    """Numbers of entries: the one that a key opens, under the pointer, and under a finger."""
+    """Numbers of entries: with the focus of keys, under the pointer, and under a finger."""
 
     focused: int
     hovered: int | None = None
@@ -66,7 +66,7 @@ class CoverMarks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoverScene:
-    """Where everything on a page is: boxes with a number are its entries."""
+    """The places of all boxes on a page: boxes with a number are its entries."""
 
     frame: Scene
     listed: Scene
@@ -83,7 +83,7 @@ class CoverScene:
 
     @property
     def most(self) -> float:
-        """How far it can be scrolled."""
+        """How far the list can be scrolled."""
         return max(self.listed.placed[0].rect.height() - self.area.height(), 0.0)
 
     @cached_property
@@ -102,12 +102,12 @@ class CoverScene:
         return replace(self, listed=Scene(self.style, tuple(up)))
 
     def at(self, point: QPointF) -> Hashable:
-        """Return what the pointer finds at a point."""
+        """Return the top spot at a point, such as an entry's number; None if there is none."""
         found = (self.listed if self.area.contains(point) else self.frame).at(point)
         return found[0] if found else None
 
     def neighbour(self, number: int, across: int, down: int) -> int:
-        """Return the nearest entry in a direction; the same where there is none.
+        """Return the nearest entry in a direction; the same entry where there is none.
 
         across, down: the direction: one of them 1 or −1, the other 0.
         """
@@ -125,7 +125,7 @@ class CoverScene:
 
 
 def cover_style(style: Style, size: QSizeF) -> Style:
-    """Return the style of a page in a window's: letters are smaller in a small one."""
+    """Return the style of a page from the window's: letters are smaller in a small window."""
     share = min(size.width() / _FULL[0], size.height() / _FULL[1])
     return Style(style.theme, style.scale * min(max(share, _SMALLEST), 1.0))
 
@@ -135,7 +135,7 @@ def cover_scene(
 ) -> CoverScene:
     """Return the scene of a page.
 
-    frame: what stands still, from top to bottom; its box `AREA` has the list.
+    frame: the boxes that stand still, from top to bottom; the box `AREA` has the list.
     inner: width of the page without margins, at scale 1.
     """
     wide = style.px(inner)
@@ -155,12 +155,12 @@ def even(parts: Sequence[Box], gap: float, width: float, high: float | None = No
 def some(
     words: str, tone: Tone, size: float, *, bold: bool = False, high: float | None = None
 ) -> Text:
-    """Return words that take the room that there is."""
+    """Return words that take all free room."""
     return Text(words, tone, size=size, bold=bold, wide=0, high=high, grow=1)
 
 
 def part_title(part: Part, size: float, high: float, after: float = 0.0) -> Row:
-    """Return the line above the lessons of a part; after: what its right end keeps free."""
+    """Return the line above the lessons of a part; after: the space kept free at its right end."""
     return Row((
         Text(part.numeral, "current", size=size, bold=True), Box(wide=11),
         some(part.title, "text", size, bold=True),
@@ -169,7 +169,7 @@ def part_title(part: Part, size: float, high: float, after: float = 0.0) -> Row:
 
 
 def foot(tone: Tone, words: str, high: float) -> Row:
-    """Return what dots mean, and at the right what else the page says at its end."""
+    """Return the meaning of dots, and at the right `words`."""
     levels = (
         part for n, level in enumerate(LEVELS, start=1)
         for part in (Dots(n, tone), Box(wide=10), Text(level, "muted", size=14.5), Box(wide=25))

@@ -1,4 +1,4 @@
-"""Which layout the window shows: the user's own, as it was left, or one for a lesson."""
+"""The layout that the window shows: the user's own, as it was left, or a lesson's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Desk(QObject):
     """The layouts of a window: an action for each, and the current one.
 
     actions: name of a layout to the action that shows it.
-    lent: layout and panel in front while a lesson uses them; the user's own come back afterwards.
+    lent: a lesson's layout and its panel in front; the user's own layout comes back afterwards.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -27,7 +27,7 @@ class Desk(QObject):
         self._window = window
         self.lent: tuple[str, str] | None = None
         self._shown = False
-        """Whether the docks have been arranged: before that there is nothing to remember."""
+        """Whether the docks have been arranged, so that there are places to remember."""
         self.actions: dict[str, QAction] = {}
         self._refit = QTimer(self, singleShot=True, interval=0)
         self._refit.timeout.connect(self.fit_text)
@@ -104,21 +104,21 @@ class Desk(QObject):
         window.presenter.tidy()
 
     def reset(self) -> None:
-        """Put the docks of this layout where they are in a new window."""
+        """Put the docks of this layout at their places in a new window."""
         if self.lent is not None:
             self.lend(*self.lent)
         else:
             self._arrange(layout_named(self._window.settings.layout))
 
     def show_board(self, wanted: bool = True) -> None:
-        """Show the first layout that has the board if it is wanted and not to be seen."""
+        """Show the first layout with the board if the board is wanted and not visible."""
         if wanted and not self._window.board.isVisibleTo(self._window):
             self.take(next(spec.name for spec in LAYOUTS if spec.board))
 
     # --- lent -----------------------------------------------------------------------------
 
     def lend(self, name: str, panel: str = "") -> None:
-        """Show a layout as in a new window; the user's own is kept.
+        """Show a layout as in a new window; the user's own layout is kept.
 
         panel: name of the panel in front; "" for the layout's first.
         """

@@ -17,17 +17,17 @@ from ui.window.panel_specs import PANELS
 _LEFT, _LEFT_SHARE = 270, 0.22
 """Width at scale 1 of the docks at the left, a form, and their least share of the window."""
 _LEAST, _LEAST_LARGE = 346, 560
-"""Pixels below which no layout makes its right side without the user, and for a large panel, whose
+"""Least width in pixels that a layout itself gives its right side, and with a large panel, whose
 letters would get too small."""
 _OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
-"""Shares of the height of panels, and of large ones, in another layout than their own."""
+"""Shares of the height of panels, and of large panels, in another layout than their own."""
 _WIDE, _WORDY = 0.44, {"code", "exactness"}
-"""Share of the width that panels with long lines need on the stage, and which these are."""
+"""Share of the width that panels with long lines need on the stage, and these panels."""
 _SUBJECT = 0.5
 """Share of the width from which a panel, and not the board, is the subject of a layout."""
 _FILLED = 0.9
 """Part of the height that docks above each other ask for. Qt enlarges them in proportion; if they
-ask for too much, each would lose the same number of pixels."""
+asked for too much, each would lose the same number of pixels."""
 _LARGE = {spec.name: spec.large for spec in PANELS}
 _MOVED_MS = 300
 """Time after which a dock that was dropped elsewhere has its size: Qt moves it there in steps."""
@@ -43,19 +43,19 @@ _RIGHT, _LEFT_AREA, _BOTTOM = (
 class Shares:
     """The sizes that the user has given to a layout."""
 
-    # widths, heights: name of a dock to its share of the window; a dock that is missing has the
-    # layout's
+    # widths, heights: name of a dock to its share of the window; a dock that is missing has its
+    # share in the layout
     widths: Mapping[str, float] = field(default_factory=dict)
     heights: Mapping[str, float] = field(default_factory=dict)
     low: bool = False  # whether the docks at the right were in one place because the window was low
 
     def to_text(self) -> str:
-        """Return them as a line for the settings."""
+        """Return the shares as a line for the settings."""
         return json.dumps([dict(self.widths), dict(self.heights), self.low])
 
     @classmethod
     def from_text(cls, text: str) -> Shares:
-        """Read them again; a line that cannot be used gives nothing."""
+        """Read the shares from such a line; a line that cannot be used gives none."""
         try:
             widths, heights, low = json.loads(text)
             return cls(_read(widths), _read(heights), low is True)
@@ -70,15 +70,15 @@ def _read(shares: Mapping[str, float]) -> dict[str, float]:
 
 @guarded
 class DockSizes(QObject):
-    """Gives the docks of a window their shares of it.
+    """Gives the docks of a window their shares of the window.
 
     Only the sizes that the user drags are remembered: sizes that a small window forces on docks are
-    forgotten when it grows again.
+    forgotten when the window grows again.
 
     layout: the layout whose sizes are used if the user has chosen none.
-    own: what the user has chosen.
+    own: the sizes that the user has chosen.
     scale: scale of the window's text.
-    stage: whether an audience sees the window: there a panel beside the board has a third of it.
+    stage: whether an audience sees the window: a panel beside the board then has a third of it.
     """
 
     def __init__(self, window: QMainWindow, docks: Mapping[str, QDockWidget]) -> None:
@@ -122,7 +122,7 @@ class DockSizes(QObject):
             if self._area(name) is _RIGHT:
                 heights[name] *= _FILLED * high / stack
         for sizes, way in ((widths, Qt.Orientation.Horizontal), (heights, Qt.Orientation.Vertical)):
-            # If docks share a width or a height, Qt uses what the last one asks for.
+            # If docks share a width or a height, Qt uses the size that the last dock asks for.
             names = sorted(sizes, key=lambda name: sizes[name])
             pixels = [max(1, round(sizes[name])) for name in names]
             window.resizeDocks([self._docks[name] for name in names], pixels, way)
@@ -131,7 +131,7 @@ class DockSizes(QObject):
     def _widths(self, docked: Iterable[str], wide: int) -> dict[str, float]:
         """Return the widths of docks, in pixels."""
         widths = {name: self._width(name, wide) for name in docked}
-        if not self.layout.board:  # the others get everything that the left leaves
+        if not self.layout.board:  # the other docks get all width beside the left
             form = max((widths[n] for n in widths if self._area(n) is _LEFT_AREA), default=0.0)
             for name in widths:
                 if name not in self.own.widths and self._area(name) is _RIGHT:
@@ -210,7 +210,7 @@ class DockSizes(QObject):
         return [other.objectName() for other in others if not other.isHidden()]
 
     def _tabs_above(self, name: str) -> int:
-        """Return the height of the tabs above a dock, which belong to its place."""
+        """Return the height of the tabs above a dock, which belong to the dock's place."""
         at = self._docks[name].geometry()
         # If its parent were asked, Python would keep each tab bar that Qt makes and deletes.
         for bar in QApplication.allWidgets():
@@ -223,7 +223,7 @@ class DockSizes(QObject):
     # --- taking over ----------------------------------------------------------------------
 
     def moved(self) -> None:
-        """Remember the sizes of docks if the user has moved one to another place."""
+        """Remember the sizes of docks if the user has moved a dock to another place."""
         self._moved.start()
 
     def _take_moved(self) -> None:

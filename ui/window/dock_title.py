@@ -1,4 +1,4 @@
-"""The title bar of a dock: its name, or its purpose if a tab says the name, and two buttons."""
+"""The title bar of a dock: its name, or its purpose if a tab has the name, and two buttons."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 _BAR = 0.92
 """Size of choices in a title, as a share of their size in a panel."""
 _SOURCE = re.compile(r" \([^()]*\)\.$")
-"""The paper at the end of a sentence on what a panel is for."""
+"""The paper at the end of the sentence on a panel's purpose."""
 
 
 @guarded
 class DockTitle(QWidget):
-    """Qt's title bar has buttons that neither grow with the text nor have the theme's colours.
+    """A title bar whose buttons grow with the text and have the theme's colours; Qt's do not.
 
     Dragging it moves the dock, a double click lets it float.
 
-    dock: whose title it is; its tool tip is one sentence on what the panel is for.
+    dock: the dock of this title; its tool tip is one sentence on the panel's purpose.
     """
 
     def __init__(self, dock: QDockWidget) -> None:
@@ -59,7 +59,7 @@ class DockTitle(QWidget):
         return button
 
     def hold(self, bar: PlotBar | None) -> None:
-        """Show a panel's choices before the two buttons, in place of those of another."""
+        """Show a panel's choices before the two buttons, in place of another panel's choices."""
         if self._bar is not None and self._bar is not bar:
             self._row.removeWidget(self._bar)
             self._bar.hide()
@@ -121,7 +121,7 @@ class DockTitle(QWidget):
     def words(self) -> str:
         """The dock's name, or its purpose if a tab above has the name already.
 
-        In a narrow dock the purpose is told without its source in brackets, or the name again.
+        A narrow dock shows the purpose without its source in brackets, or the name again.
         """
         if not self._tabbed():
             return self._dock.windowTitle()

@@ -33,10 +33,10 @@ _Panel = TypeVar("_Panel", bound=Panel[Any])
 
 LOW = 800
 """Height at scale 1, without a lesson's caption, below which docks share one place as tabs; on the
-stage they always do: beside the board is the panel of the step.
+stage docks always share one place: beside the board is the panel of the step.
 
-In a window, bars and titles take 280 of it. In the rest, docks above each other would need smaller
-text than was asked for: at scale 1 less than 11 pixels.
+In a window, bars and titles take 280 of this height. In the rest, docks above each other would
+need smaller text than was asked for: at scale 1 less than 11 pixels.
 """
 
 
@@ -44,12 +44,12 @@ class Docks(QObject):
     """All docks of a window.
 
     A panel is made when it is first seen or asked for: a window starts without the panels that are
-    not visible. A hidden panel gets no views; as soon as it is seen it gets the latest view, in the
-    latest style.
+    not visible. A hidden panel gets no views; a panel that comes in sight gets the latest view, in
+    the latest style.
     """
 
     sight_changed = Signal()
-    """Another panel is in sight, or one no longer."""
+    """A panel has come in sight or gone out of sight."""
 
     def __init__(self, window: MainWindow, session: Session) -> None:
         super().__init__(window)
@@ -60,18 +60,18 @@ class Docks(QObject):
         self._titles: dict[str, DockTitle] = {}
         self._styled: dict[str, Style] = {}
         self._own: dict[str, Panel[Any] | None] = {}
-        """The user's panels in whose place a lesson has panels; None: it was not made before."""
+        """The user's panels that a lesson's panels replace; None: the panel was not made before."""
         self._lent: dict[str, Panel[Any]] = {}
         """Panels of lessons while no lesson is shown."""
         self._model: ModelChoice | None = None
-        """The user's model while a lesson is shown, and that of lessons otherwise."""
+        """The user's model while a lesson is shown, and the lessons' model otherwise."""
         self._covers: dict[str, AnswerCover] = {}
         self._lends = False
         self._seen: set[str] = set()
         self._front = {group.name: group.panels[0] for group in GROUPS}
         """The panel of each group that was in front last."""
         self._under: dict[str, str] = {}
-        """Name of a panel that was opened to the one that was in front in its place before."""
+        """Name of an opened panel to the panel that was in front in its place before."""
         self._fed = False
         self._stage = False
         self._controls = True
@@ -79,7 +79,7 @@ class Docks(QObject):
         self._busy = False
         """Whether docks are being arranged."""
         self._aside = QWidget()
-        """Has the panels of closed docks that have been put aside."""
+        """The parent of panels of closed docks that have been put aside."""
         self.destroyed.connect(self._aside.deleteLater)
         self.by_name: dict[str, QDockWidget] = {}
         self.actions: dict[str, QAction] = {}
@@ -130,9 +130,9 @@ class Docks(QObject):
     @overload
     def panel(self, which: type[_Panel]) -> _Panel: ...
     def panel(self, which: str | type[Panel[Any]]) -> Panel[Any]:
-        """Return the panel in a dock, made now if nobody has seen it yet.
+        """Return the panel in a dock; it is made now if nobody has seen it yet.
 
-        which: its name, if any panel will do, or its class.
+        which: the panel's name, if its class does not matter, or its class.
         """
         if isinstance(which, str):
             spec = next(spec for spec in PANELS if spec.name == which)
@@ -148,7 +148,7 @@ class Docks(QObject):
         panel = self._panels[name]
         if panel.parent() is not self.by_name[name]:
             self.by_name[name].setWidget(panel)
-            panel.show()  # a dock in sight does not do so by itself
+            panel.show()  # a dock in sight does not show it by itself
         return panel
 
     def _take(self, name: str, panel: Panel[Any]) -> None:
@@ -163,7 +163,7 @@ class Docks(QObject):
     def put_aside(self) -> None:
         """Take the panels of closed docks out of the window, until they are seen or asked for.
 
-        A new style sheet of the window is worked out for every widget in it, seen or not.
+        Qt works out a new style sheet of the window for every widget in it, seen or not.
         """
         for name, panel in self._panels.items():
             if self.by_name[name].isHidden() and panel.parent() is not self._aside:
@@ -193,7 +193,7 @@ class Docks(QObject):
 
     def _show_latest(self, spec: PanelSpec) -> None:
         view, trace = self._session.view, self._session.trace
-        # A new run is there before its first view, which every panel in sight is given.
+        # A new run is there before its first view, which every panel in sight gets.
         if view is not None and trace is not None and view.snapshot.program is trace.program:
             self._show(spec, view)
 
@@ -215,8 +215,8 @@ class Docks(QObject):
     def show_view(self, view: View) -> None:
         """Show a view in every visible panel.
 
-        The very first view comes without what panels need in addition, because that takes longest
-        to make: the window is painted before it is asked for.
+        The very first view comes without the panels' own models, because they take longest to
+        make: the window is painted before they are asked for.
         """
         for spec in PANELS:
             if spec.name in self._seen:
@@ -229,7 +229,7 @@ class Docks(QObject):
                     self._session.want(spec.need)
 
     def _show(self, spec: PanelSpec, view: View) -> None:
-        # A panel may have needed something only after the view was asked for.
+        # The need of a panel may be newer than the request for the view.
         if view.has(spec.need):
             panel = self.panel(spec.name)
             panel.show_view(view, view.model(spec.need))
@@ -258,7 +258,7 @@ class Docks(QObject):
             panel.set_stage(on)
 
     def show_controls(self, on: bool) -> None:
-        """Show what changes the panels' pictures, or hide it in a film."""
+        """Show the controls that change the panels' pictures, or hide them in a film."""
         self._controls = on
         for panel in self._panels.values():
             panel.show_controls(on)
@@ -274,10 +274,10 @@ class Docks(QObject):
             self._panels[name].show_share(share)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson asks for, until `take_back`.
+        """Make a lesson's choices in the panels of a layout, until `take_back`.
 
-        Beside the board, they show its run, which belongs to no model. These are panels of the
-        lesson: the user's own keep all that was chosen, zoomed and typed in them.
+        Beside the board, the panels show its run, which belongs to no model. These are panels of
+        the lesson: the user's own panels keep all their choices, zooms and typed texts.
         """
         if not self._lends:
             self._lends = True
@@ -312,7 +312,7 @@ class Docks(QObject):
             self._swap(name, panel)
 
     def _change_model(self) -> None:
-        """Change the user's model for that of lessons, or back."""
+        """Change the user's model for the lessons' model, or back."""
         session = self._session
         session.model_choice, self._model = (
             self._model or ModelChoice(session),
@@ -320,7 +320,7 @@ class Docks(QObject):
         )
 
     def _swap(self, name: str, panel: Panel[Any] | None) -> None:
-        """Put a panel aside and show another in its place; None: a new one, when it is seen."""
+        """Put a panel aside and show another in its place; None: a new panel, when it is seen."""
         self._panels.pop(name).setParent(self._aside)
         if panel is not None:
             self._take(name, panel)
@@ -339,7 +339,7 @@ class Docks(QObject):
         In a hidden window that will be maximised, Qt keeps the state and restores it once more at a
         later size, with docks that have been freed in the meantime.
 
-        state: which docks are open and where they are, from `QMainWindow.saveState`.
+        state: the open docks and their places, from `QMainWindow.saveState`.
         """
         assert self._window.isVisible()
         self._window.centralWidget().setVisible(layout.board)
@@ -366,7 +366,7 @@ class Docks(QObject):
         """Arrange a layout by its table, for the window's size.
 
         caption: height of a lesson's caption, in pixels.
-        panel: name of one that opens as well; "" for none.
+        panel: name of a panel that opens as well; "" for none.
         """
         size = self._window.size()
         self.sizes.layout, self.sizes.scale = layout, scale
@@ -377,7 +377,7 @@ class Docks(QObject):
         self._settle(size)
 
     def rearrange(self, scale: float, caption: int = 0) -> None:
-        """Arrange the layout again if it needs more or fewer places; what is open stays open."""
+        """Arrange the layout again if it needs more or fewer places; open docks stay open."""
         size, own = self._window.size(), self.sizes.own
         opened = {name for name, dock in self.by_name.items() if not dock.isHidden()}
         in_front = self._seen - set(self.sizes.layout.docks)
@@ -390,7 +390,7 @@ class Docks(QObject):
         self._settle(size)
 
     def _place(self, opened: Collection[str]) -> None:
-        """Put every dock where the layout has it; others open where there is space."""
+        """Put every dock at its place in the layout; other docks open where there is space."""
         window, docks, layout = self._window, self.by_name, self.sizes.layout
         for dock in docks.values():
             if dock.isFloating():  # Qt hides and shows a dock that is in the window already
@@ -412,7 +412,7 @@ class Docks(QObject):
             window.addDockWidget(
                 Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
             )
-        # The others open in front in the largest place, those of a group side by side.
+        # Other docks open in front in the largest place, docks of a group side by side.
         largest = docks[layout.largest]
         if layout.largest not in layout.docks:
             window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, largest)
@@ -438,7 +438,7 @@ class Docks(QObject):
         # For a moment there are two layouts, which may need more space than either.
         layout = window.layout()
         assert layout is not None
-        for _ in range(3):  # the bars of a lower window are lower, which lets it become lower still
+        for _ in range(3):  # a lower window has lower bars, so it can become lower still
             layout.activate()
             if window.size() == size or window.isFullScreen() or window.isMaximized():
                 break
@@ -451,7 +451,7 @@ class Docks(QObject):
         """
         window, at = self._window, QPointF(QCursor.pos())
         animated = window.isAnimated()
-        window.setAnimated(False)  # otherwise it arrives later
+        window.setAnimated(False)  # otherwise the dock arrives later
         for dock in self.by_name.values():
             QCoreApplication.sendEvent(dock, QMouseEvent(
                 QEvent.Type.MouseButtonRelease, QPointF(dock.mapFromGlobal(at)), at,
@@ -472,8 +472,8 @@ class Docks(QObject):
     def suits(self, scale: float, caption: int = 0) -> bool:
         """Return whether the layout can stay as it is at a text scale.
 
-        It is arranged again if the window was low and is not now, or the other way round, unless
-        the user has moved its docks.
+        The layout is arranged again if the window was low and is not now, or the other way round,
+        unless the user has moved its docks.
         """
         if self.sizes.own.low == self._is_low(scale, caption):
             return True
@@ -501,7 +501,7 @@ class Docks(QObject):
         return not self._seen.isdisjoint(group.panels)
 
     def switch(self, name: str) -> None:
-        """Bring the panels of a group to the front, or close them if they are there."""
+        """Bring the panels of a group to the front, or close them if one is in sight."""
         group = next(group for group in GROUPS if group.name == name)
         if self.shows(group):
             self._close(group.panels)
@@ -509,9 +509,9 @@ class Docks(QObject):
             self.open_group(name)
 
     def open_group(self, name: str) -> None:
-        """Open the panels of a group, the last one that was in front before all others.
+        """Open the panels of a group; the panel that was in front last is in front again.
 
-        Of the group that belongs to the board, where that is not to be seen, the board.
+        If the group belongs to the board and the board is not visible, the board is shown instead.
         """
         group = next(group for group in GROUPS if group.name == name)
         if group.board and not self._window.board.isVisible():
@@ -522,14 +522,14 @@ class Docks(QObject):
         self.open(self._front[name])
 
     def _switch(self, name: str) -> None:
-        """Bring a panel to the front, or close it if it is there."""
+        """Bring a panel to the front, or close a panel that is in front."""
         if self.actions[name].isChecked():
             self.open(name)
         else:
             self._close((name,))
 
     def _close(self, names: Collection[str]) -> None:
-        """Close panels; what was in front before is so again, or gets their space."""
+        """Close panels; the panel that was in front before comes back, or gets their space."""
         under = next((name for name in names if name in self._seen), "")
         while under in names:
             under = self._under.pop(under, "")
@@ -555,5 +555,5 @@ class Docks(QObject):
 
 
 def _chooses(panel: Panel[Any]) -> bool:
-    """Return whether a lesson can choose what a panel shows."""
+    """Return whether a lesson can make choices in a panel."""
     return type(panel).take_choices is not Panel.take_choices

@@ -1,4 +1,4 @@
-"""What the File menu does: opening, saving and exporting, with their dialogs."""
+"""The actions of the File menu: opening, saving and exporting, with their dialogs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 """Endings of files that the window opens; exports name their scenario in their metadata."""
 
 _OF_LAYERS = ("mask", "scores", "position")
-"""Tables of a scenario that hold what a layer does, too."""
+"""Tables of a scenario that also hold settings of a layer."""
 _TRACES = "Traces of Chrome and Perfetto (*.json)"
 
 DEMOS = {
@@ -60,7 +60,7 @@ DEMOS = {
     "induction": "The same, trained: an induction head",
     "real-scale": "131\u2009072 tokens",
 }
-"""The names of the demos in the menu, in order: one of each algorithm, then other topics."""
+"""The names of the demos in the menu, in order: a demo of each algorithm, then other topics."""
 
 
 def demo_paths() -> list[Path]:
@@ -71,7 +71,7 @@ def demo_paths() -> list[Path]:
 
 
 def demo_title(path: Path) -> str:
-    """Return what the menu calls a demo."""
+    """Return a demo's name in the menu."""
     return DEMOS.get(path.stem, path.stem)
 
 
@@ -97,7 +97,7 @@ class Files(QObject):
         if path.suffix.lower() in (".md", ".safetensors", ".npz"):  # these replace no scenario
             self.open_path(path)
             return
-        # It is read before asking, because the answer may write to this very file.
+        # The file is read before asking, because the answer may write to this very file.
         self._read(
             path, lambda *read: self._window.unsaved.before(partial(self._start, path, *read), path)
         )
@@ -114,12 +114,12 @@ class Files(QObject):
     def open_first(self, path: Path, *, telling: bool = False) -> None:
         """Open the scenario that a window starts with, or the scenario of an export.
 
-        telling: whether the row that tells most is explained at first.
+        telling: whether the `telling_row` is explained at first.
         """
         self._read(path, partial(self._session.start, telling=telling))
 
     def _read(self, path: Path, done: Callable[[Scenario, Path | None], object]) -> None:
-        """Read a scenario or that of an export, beside the window unless it is one of ours.
+        """Read a scenario, or an export's scenario, beside the window unless the file is ours.
 
         `done` gets the scenario, and the file to save it to, which is None for an export.
         """
@@ -172,7 +172,7 @@ class Files(QObject):
         self._session.reading.read(path, read_header, take, lambda _: propose(scenario))
 
     def save(self) -> None:
-        """Save to the scenario's file; ask for one if there is none or if it is one of ours."""
+        """Save to the scenario's file; ask for a file if there is none or if it is ours."""
         path = self._session.path
         if path is None or path.is_relative_to(ASSETS):
             self.save_as()
@@ -180,7 +180,7 @@ class Files(QObject):
             self.save_to(path)
 
     def save_as(self) -> None:
-        """Ask for a file and save to it; what is not the user's is proposed for the home folder."""
+        """Ask for a file and save to it; if the file is not the user's, propose the home folder."""
         path = self._session.path
         if path is None or path.is_relative_to(ASSETS):
             path = Path.home() / f"{path.stem if path else 'scenario'}.toml"
@@ -273,7 +273,7 @@ class Files(QObject):
             self._window.show_error(error)
 
     def copy_run(self) -> None:
-        """Copy a script of the run to the clipboard, which checks the row that is explained."""
+        """Copy a script of the run to the clipboard; the script checks the explained row."""
         from simulator.code.run_script import run_script
 
         trace, view = self._session.trace, self._session.view
@@ -301,7 +301,7 @@ class Files(QObject):
         return WidgetPicture(panel, self._session.scenario, self._window.style_now)
 
     def _ask_picture(self, title: str, kinds: str, draw: Callable[[Path, str], None]) -> None:
-        """Ask for a picture's file; call `draw` with it and the kind that was chosen."""
+        """Ask for a picture's file; call `draw` with the file and the kind that was chosen."""
         name, kind = QFileDialog.getSaveFileName(self._window, title, "", kinds)
         if name:
             self._write(name, ".png", lambda path: draw(path, kind))

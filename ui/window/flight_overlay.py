@@ -40,7 +40,7 @@ class FlightOverlay(QWidget):
         self.hide()
 
     def show_motion(self, memory: MemoryPanel | None) -> None:
-        """Take the op that the board is about to show, and the memory panel if it is in sight."""
+        """Take the op that the board is about to show, and the memory panel if that is in sight."""
         motion, board = self._board.motion, self._board
         over = memory is not None and memory.window() is self.window() is board.window()
         both = over and board.isVisible() and memory is not None and memory.isVisible()
@@ -75,7 +75,7 @@ class FlightOverlay(QWidget):
         return QPointF(self._board.mapTo(self._window, QPoint(0, 0)))
 
     def _berths(self) -> Berths | None:
-        """Return where tiles go, as seen from the board."""
+        """Return the places between which tiles fly, in the board's coordinates."""
         memory, motion = self._memory, self._motion
         if memory is None or motion is None:
             return None

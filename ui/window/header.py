@@ -1,4 +1,4 @@
-"""The bar at the top: the run as a sentence of chips, and who computes."""
+"""The bar at the top: the run as a sentence of chips, and the engine."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from ui.widgets.sheet import set_sheet
 _HIGH, _PAD, _GAP = 32, 11, 8
 """Height of a chip, space beside its words, and space between chips, at scale 1."""
 _LETTERS = 52
-"""Letters of a sentence that a chip shows where there is room; half of them where there is not."""
+"""Letters of a sentence that a chip shows where there is room; half of them elsewhere."""
 _SHORT_TYPES = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
 _OPENS = "\u2002▾"
 
 
 @dataclass(frozen=True, slots=True)
 class ChipWords:
-    """What a chip says, and which field it opens."""
+    """The words of a chip, and the field that it opens."""
 
     words: tuple[str, ...]  # the longest first; shorter ones for less room
     field: str
@@ -59,7 +59,7 @@ class ChipWords:
 def chip_words(w: Workload, *, asked: bool = False) -> list[ChipWords]:
     """Return the chips of a run, most important first.
 
-    asked: with tile, causal, tokens and width, which the strip of questions has fields for.
+    asked: with tile, causal, tokens and width, the fields of the strip of questions.
     """
     out = [ChipWords((algorithm_of(w).title,), "attention.algorithm")]
     faults = fault_labels(w.scenario)
@@ -94,7 +94,7 @@ def _asked_words(w: Workload, asked: bool) -> list[tuple[str, str]]:
 
 
 def _own_words(w: Workload) -> list[tuple[str, str]]:
-    """Return what else is not as usual, with its fields; the strip below has sizes and causal."""
+    """Return other unusual settings, with their fields; the strip below has sizes and causal."""
     heads, kv_heads = w.input_heads
     sharing = f"{'MQA' if kv_heads == 1 else 'GQA'} {heads}:{kv_heads}"
     words = [
@@ -117,7 +117,7 @@ def _head_words(w: Workload) -> str:
 
 
 def _input_words(w: Workload) -> tuple[str, ...]:
-    """Return where Q, K and V come from: a sentence by its text, quoted, longer and shorter."""
+    """Return the source of Q, K and V: a sentence by its text, quoted, longer and shorter."""
     said = w.scenario.input
     if w.file is None:
         return (f"random numbers, seed {said.seed}", "random numbers")
@@ -140,7 +140,7 @@ def _cut(text: str, most: int) -> str:
 
 @guarded
 class ChipRow(QWidget):
-    """The chips, in one row; those that have no room are in the menu of "…"."""
+    """The chips, in one row; chips that have no room are in the menu of "…"."""
 
     field_asked = Signal(str, object)
     """A field, and the chip that asks for it."""
@@ -150,7 +150,7 @@ class ChipRow(QWidget):
         super().__init__()
         self.style_now = Style(DARK)
         self.chips: dict[str, Button] = {}
-        """The chips by their field, also those that have no room."""
+        """The chips by their field, also chips that have no room."""
         self._before: dict[str, QLabel] = {}
         self._shown: list[ChipWords] = []
         self.left_out: list[ChipWords] = []
@@ -200,7 +200,7 @@ class ChipRow(QWidget):
         self.field_asked.emit(field, self.chips[field])
 
     def _open_more(self) -> None:
-        """Open the menu of what has no room, or the form if everything has."""
+        """Open the menu of chips that have no room, or the form if all chips have room."""
         if not self.left_out:
             self.form_asked.emit()
             return
@@ -214,11 +214,11 @@ class ChipRow(QWidget):
         menu.popup(self.more.mapToGlobal(self.more.rect().bottomLeft()))
 
     def _open_soon(self, field: str, checked: bool = False) -> None:
-        """Open a field when the menu has closed, which closes what is opened above it."""
+        """Open a field after the menu has closed: closing would close the field, too."""
         QTimer.singleShot(0, self, partial(self.field_asked.emit, field, self.more))
 
     def _place(self) -> None:
-        """Put as many chips into the row as fit, with their longest words if all fit so."""
+        """Put as many chips into the row as fit, with their longest words if all of these fit."""
         px, font = self.style_now.px, self.style_now.text_font(14)
         high, gap = round(px(_HIGH)), px(_GAP)
         top = (self.height() - high) // 2
@@ -298,9 +298,9 @@ class Header(QWidget):
         row.addWidget(self.engine)
 
     def show_trace(self, trace: Trace, style: Style, note: str, *, asked: bool = True) -> None:
-        """Show a trace; `note` says in words why this engine computes.
+        """Show a trace; `note` says in words why this engine was chosen.
 
-        asked: also what the strip of questions has fields for.
+        asked: also the settings that the strip of questions has fields for.
         """
         self.chips.show_chips(chip_words(trace.workload, asked=asked), style)
         self._who = engine_words(trace.engine.name, trace.engine.device)
@@ -348,7 +348,7 @@ class Header(QWidget):
         return self._least_parts()
 
     def _least_parts(self) -> QSize:
-        """Return the room of what is always shown."""
+        """Return the room of the parts that are always shown."""
         least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
         if not self.engine.isHidden():
@@ -362,6 +362,6 @@ class Header(QWidget):
         assert layout is not None
         gap = layout.spacing()
         room = self.width() - self._least_parts().width()
-        if busy and strip.isHidden():  # it is about to appear
+        if busy and strip.isHidden():  # the strip is about to appear
             room -= strip.minimumSizeHint().width() + gap
         badge.setVisible(badge.minimumSizeHint().width() + gap <= room)

@@ -1,4 +1,4 @@
-"""What the Help menu tells."""
+"""The texts of the Help menu."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show_page(window: MainWindow, name: str) -> None:
     def show(name: str) -> None:
         page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
         title, _, body = page.partition("\n")
-        # Pictures are wider than the dialog, and what they show is in the window itself.
+        # Pictures are wider than the dialog, and the window itself shows the same.
         text.setMarkdown(re.sub(r"<!--.*?-->|!\[.*?\]\(.*?\)", "", body))
         dialog.setWindowTitle(title.removeprefix("# "))
 
@@ -97,7 +97,7 @@ def _table(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def about(window: MainWindow) -> None:
-    """Say what this is."""
+    """Show the name and version of the program, and its engine."""
     trace = window.session.trace
     note = window.engine_note(trace) if trace else ""
     day = built()
@@ -111,5 +111,5 @@ def _tell(window: MainWindow, title: str, text: str) -> None:
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(title)
     box.setText(text)
-    box.addButton("OK", QMessageBox.ButtonRole.AcceptRole)  # a standard one has an icon
+    box.addButton("OK", QMessageBox.ButtonRole.AcceptRole)  # a standard button has an icon
     box.open()

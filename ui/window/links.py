@@ -27,7 +27,7 @@ class Links(QObject):
         self._window = window
 
     def link(self) -> ViewLink | None:
-        """Return the view on show; None before there is one."""
+        """Return the view on show; None before the first view."""
         window, view = self._window, self._window.session.view
         scenario = window.session.scenario
         if view is None or scenario is None:
@@ -41,8 +41,8 @@ class Links(QObject):
         )  # fmt: skip
 
     def _choices(self, layout: str) -> ChooseTable:
-        """Return what is chosen in the panels on show; of two that share a key, the first."""
-        from simulator.lesson.tables import ChooseTable  # it knows the choices of every study
+        """Return the choices in the panels on show; if two share a key, the first counts."""
+        from simulator.lesson.tables import ChooseTable  # imports the choices of every study
 
         docks = self._window.docks
         found: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class Links(QObject):
         return ChooseTable().model_copy(update=found)
 
     def copy(self) -> None:
-        """Copy the view as a link, or say why it has none."""
+        """Copy the view as a link, or say why the view has no link."""
         found = self.link()
         if found is None:
             return
@@ -86,7 +86,7 @@ class Links(QObject):
     def read(self, text: str) -> ViewLink:
         """Return the view of a link.
 
-        Raises InputError: it is none, or a window cannot show it.
+        Raises InputError: the text is no link, or a window cannot show the view.
         """
         if not is_link(text):
             raise refuse("link", "", text.strip(), "a link on the clipboard: tilescope:1/…")
@@ -98,7 +98,7 @@ class Links(QObject):
         return found
 
     def title(self, text: str) -> str:
-        """Return what the recent files call a link; "" for what is none that can be used."""
+        """Return a link's name among the recent files; "" if the link cannot be used."""
         try:
             found = self.read(text)
         except InputError:

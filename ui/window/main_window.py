@@ -1,4 +1,4 @@
-"""The window: it has header, board, docks and transport, and handles what the user does."""
+"""The window: header, board, docks and transport; it handles the user's actions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ its frame."""
 
 ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
 """Times after which a window that moves to another screen counts as arrived, and after which it
-then gets the sizes that belong there; in between it takes input."""
+then gets its sizes for that screen; in between it takes input."""
 
 
 def first_size(screen: QSize) -> QSize:
@@ -91,12 +91,12 @@ class MainWindow(LessonWindow):
     def __init__(self, session: Session, settings: Settings, *, unseen: bool = False) -> None:
         super().__init__()
         self._unseen = unseen
-        """Whether it is beside the one that is seen, and leaves the application's style alone."""
+        """Whether the window is not on the screen, and leaves the application's style alone."""
         self.session = session
         self.settings = settings
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._styled: tuple[Style, QWidget, bool] | None = None
-        """What the widgets were last given: style, middle of the window, whether on the stage."""
+        """The style that widgets got last, the middle of the window, whether on the stage."""
         self._fell_back = False
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
@@ -170,7 +170,7 @@ class MainWindow(LessonWindow):
         self.addToolBar(area, bar)
 
     def _show_word(self, name: str) -> None:
-        """Say what a word of the glossary is, in the box of the search."""
+        """Explain a word of the glossary, in the box of the search."""
         from ui.window.search.dialog import open_word
 
         open_word(self, name)
@@ -262,7 +262,7 @@ class MainWindow(LessonWindow):
         self._show_title()
 
     def _show_header(self, trace: Trace) -> None:
-        """Show in the header what is not in the strip below it."""
+        """Show in the header the settings that are not in the strip below it."""
         note = self.engine_note(trace)
         self.header.show_trace(trace, self.style_now, note, asked=not self.top.asks)
 
@@ -281,7 +281,7 @@ class MainWindow(LessonWindow):
             query.selectAll()
 
     def engine_note(self, trace: Trace) -> str:
-        """Return, in words, what computes and why it is not a GPU."""
+        """Return, in words, the engine, and why it is not a GPU."""
         engine = trace.engine
         if engine.name != "numpy":
             return f"Numbers recorded from CUDA kernels: {engine.device}."
@@ -327,9 +327,9 @@ class MainWindow(LessonWindow):
             self._blank.raise_()
 
     def show_error(self, error: InputError, kind: MessageKind = MessageKind.REFUSAL) -> None:
-        """Show one line about what cannot be used; everything else stays as it is.
+        """Show one line about an input that cannot be used; everything else stays as it is.
 
-        If nothing is shown yet, the demo is shown instead, and the message says instead of what.
+        If nothing is shown yet, the demo is shown instead, and the message names the refused input.
         """
         nothing_yet = self.session.trace is None
         self.say(str(error), MessageKind.FAILURE if nothing_yet else kind)
@@ -347,7 +347,7 @@ class MainWindow(LessonWindow):
         self.what_if.fit()
         arrival = self.presenter.arrival
         if self.presenter.on and not arrival.awaited:
-            # In a talk each size has text of its own, and a window may get two one after the other.
+            # In a talk each size has its own text, and a window may get two sizes in a row.
             arrival.wait_for(self.size())
         if arrival.awaited:
             self.fit_once_arrived()
@@ -367,14 +367,14 @@ class MainWindow(LessonWindow):
     def _arrive(self) -> None:
         """Arrange the docks for the window's new size; the rest follows in the next turn.
 
-        It takes input in between: together the two would be felt as one wait.
+        The window takes input in between: both at once would be felt as one wait.
         """
         if self.presenter.arrival.awaited:
             self.desk.fit_text()
         self._fit_next.start()
 
     def _fit_size(self) -> None:
-        """Give text and docks the sizes that belong to the window's size."""
+        """Give text and docks their sizes for the window's size."""
         self._fit_soon.stop()
         self.presenter.arrival.end()
         self.apply_style()
@@ -382,7 +382,7 @@ class MainWindow(LessonWindow):
         self.presenter.arrival.paint_soon()
 
     def apply_style(self) -> None:
-        """Take theme and text scale, as settings and size of the window have them."""
+        """Take theme and text scale from the settings and the size of the window."""
         least = stage_label(self.width(), self.height()) if self.stage.on else 0.0
         scale = self.scale
         theme = THEMES[self.settings.theme]
@@ -449,7 +449,7 @@ class MainWindow(LessonWindow):
 
     def change_text(self, by: int) -> None:
         """Make the text scale some steps larger or smaller."""
-        now = self.text_scale  # that of a talk may be between two steps, or beyond the last
+        now = self.text_scale  # a talk's scale may be between two steps, or beyond the last
         beyond = [scale for scale in TEXT_SCALES if (scale - now) * by > 0]
         scale = min(beyond, key=lambda each: abs(each - now), default=now)
         if self.stage.on:
@@ -461,7 +461,7 @@ class MainWindow(LessonWindow):
 
     @property
     def text_scale(self) -> float:
-        """Text scale that was asked for; on the stage, the last row must be able to read it."""
+        """Text scale that was asked for; on the stage, a scale that the last row can read."""
         own = self.settings.text_scale
         if not self.stage.on:
             return own
@@ -479,18 +479,18 @@ class MainWindow(LessonWindow):
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:
-        """Show how ops move, or states only; what is already so is no choice of the user."""
+        """Show how ops move, or states only; the present setting is no choice of the user."""
         if on != self.settings.motion:
             self.settings.motion = on
         self.session.motion = self.board.camera.glides = on
 
     def follow_system(self, reduces: bool | None) -> None:
-        """Move as the system wants it, unless the user has chosen; None: it does not say."""
+        """Move as the system wants it, unless the user has chosen; None: the system is silent."""
         self.settings.system_reduces = bool(reduces)
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
 
     def set_sound(self, on: bool) -> None:
-        """Let a tick be heard where a tile lands, or not."""
+        """Play a tick when a tile lands, or none."""
         self.settings.sound = on
         self.sound.set(on)
 
@@ -499,7 +499,7 @@ class MainWindow(LessonWindow):
         self.say(why, MessageKind.REFUSAL)
 
     def show_weights(self, on: bool) -> None:
-        """Show used tiles as what the sums so far make of them, or as they were computed."""
+        """Show used tiles as their weights so far, or as they were computed."""
         self.board.divides = on
         if self.session.view is not None:
             self._show_view(replace(self.session.view, before=None))
@@ -531,14 +531,14 @@ class MainWindow(LessonWindow):
         (self.presenter.start if on else self.presenter.end)()
 
     def ask_what_if(self, name: str) -> None:
-        """Let the arrow keys change a field of the strip; on the stage it comes for that."""
+        """Let the arrow keys change a field of the strip; on the stage the strip comes for this."""
         if self.stage.on:
             self.stage.ask_what_if(name)
         else:
             self.top.ask(name)
 
     def restore(self) -> None:
-        """Show what was shown before the last changes of the run, or else the lesson's step."""
+        """Show the state before the last changes of the run, or else the lesson's step."""
         if not self.session.what_ifs.restore():
             self.lessons.player.return_to_step()
 
@@ -557,8 +557,8 @@ class MainWindow(LessonWindow):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Stop painting or deselect the cell on Escape if no panel uses the key; zoom on Ctrl++.
 
-        If a plus is typed with Shift, a shortcut for zooming would be found together with the one
-        for larger text, and of two shortcuts Qt calls neither.
+        If a plus is typed with Shift, a shortcut for zooming would be found together with the
+        shortcut for larger text, and Qt calls neither of two.
         """
         if event.key() == Qt.Key.Key_Escape:
             if self.messages.escape():

@@ -1,4 +1,4 @@
-"""What the window says above the board: why something was refused, led nowhere or stopped."""
+"""Messages above the board: why an input was refused, or a run did not move or stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Messages(MessageBar):
         self.say(line, kind=MessageKind.FAILURE)
 
     def _say_run(self, line: str) -> None:
-        """Show why a run did not move, until another begins."""
+        """Show why a run did not move, until another run begins."""
         if line:
             self.say(line)
         else:
@@ -53,10 +53,10 @@ class Messages(MessageBar):
         return [self._window.board, self._window.docks["scenario"]]
 
     def room(self) -> QRect:
-        """Return the place of the board, else that of the largest visible dock.
+        """Return the place of the board, else the place of the largest visible dock.
 
-        If that is too narrow for words, it is as wide as the window. It is never the place of the
-        scenario's form, where the user may have to repair something.
+        A place that is too narrow for words becomes as wide as the window. The place is never over
+        the scenario's form, where the user may have to repair a value.
         """
         window = self._window
         docks = [d for spec, d in window.docks if spec.name != "scenario" and d.isVisible()]

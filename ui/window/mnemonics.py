@@ -17,9 +17,9 @@ def plain(text: str) -> str:
 
 
 def with_mnemonics(texts: list[str]) -> list[str]:
-    """Return the texts of a menu, each with a letter of its own before which stands ``&``.
+    """Return the texts of a menu, each with ``&`` before a letter of its own.
 
-    The first letters of words come first. What finds all its letters taken has none.
+    The first letters of words come first. A text whose letters are all taken has none.
     """
     taken: set[str] = set()
     out = []
@@ -36,13 +36,13 @@ def with_mnemonics(texts: list[str]) -> list[str]:
 
 
 def keep_mnemonics(menu: QMenu | QMenuBar) -> None:
-    """Give the lines of a menu their mnemonics; of one that opens, and those in it, each time."""
+    """Give the lines of a menu their mnemonics; menus in it get theirs each time they open."""
     actions = [action for action in menu.actions() if action.text()]
     texts = with_mnemonics([plain(action.text()) for action in actions])
     for action, text in zip(actions, texts, strict=True):
         if action.text() != text:
             action.setText(text)
-    # `QAction.menu` would let a menu go with the Python object of its action.
+    # With `QAction.menu` a menu would be deleted with the Python object of its action.
     for inner in menu.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly):
         if inner.property("mnemonics") is None:
             inner.setProperty("mnemonics", True)

@@ -1,4 +1,4 @@
-"""A window stays full screen as it grows, and gets its size from before when it leaves it."""
+"""A window stays full screen as it grows, and gets its earlier size back afterwards."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WAIT_MS, _TRIES = 50, 20
 class NormalSize(QObject):
     """Restores the size of a window that was maximised or filled the screen.
 
-    Text is larger there, and so is the least size of the window: when the window should shrink, it
-    cannot yet be as small as it was.
+    A large window has larger text, and so a larger least size: when the window should shrink, it
+    cannot yet be as small as before.
     """
 
     def __init__(self, window: QWidget) -> None:
@@ -31,7 +31,7 @@ class NormalSize(QObject):
         window.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Note the size when the window gets large, and when it is large no more."""
+        """Note the size when the window gets large, and restore it when the window no longer is."""
         if isinstance(event, QWindowStateChangeEvent):
             was, is_now = bool(event.oldState() & _LARGE), bool(self._window.windowState() & _LARGE)
             if is_now and not was:

@@ -15,11 +15,11 @@ from ui.session.session import Session
 from ui.session.view import Need, nothing
 
 _PANELS = Panel.__module__.removesuffix("base")
-"""What the names of their modules begin with."""
+"""The prefix of the names of the panels' modules."""
 
 
 def _found(place: str) -> Any:
-    """Return what a module of a panel has under a name, of "module:name"."""
+    """Return the object that a panel's module has under a name, for "module:name"."""
     module, name = place.split(":")
     return getattr(import_module(f"{_PANELS}{module}"), name)
 
@@ -30,10 +30,10 @@ class PanelSpec:
 
     name: str  # object name of the dock, which layouts refer to
     title: str  # shown on the dock and in the View menu
-    tip: str  # what it teaches, in one sentence
+    tip: str  # what the panel teaches, in one sentence
     maker: str  # "module:name" of a study, of the panel's class, or of a function that makes it
-    model: str = ""  # the same of what makes its model with each view; "": it needs none
-    large: bool = False  # whether it is a whole picture or table, which needs more than a few lines
+    model: str = ""  # "module:name" of the function that makes its model with each view; "": none
+    large: bool = False  # whether the panel is a picture or table that needs more than a few lines
 
     def make(self, session: Session) -> Panel[Any]:
         """Return a new panel, connected to a session."""
@@ -47,11 +47,11 @@ class PanelSpec:
 
     @property
     def need(self) -> Need[Any]:
-        """What the session makes for the panel with every view."""
+        """The need for the model that the session makes with every view."""
         return Need(self.name, _found(self.model) if self.model else nothing)
 
     def makes(self, panel: type[Panel[Any]]) -> bool:
-        """Return whether the panel is of a class."""
+        """Return whether the panel has this class."""
         return self.maker == f"{panel.__module__.removeprefix(_PANELS)}:{panel.__name__}"
 
 
@@ -205,13 +205,13 @@ PANELS = (
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Panels that the rail shows as one, in tabs."""
+    """Panels with one button on the rail, as tabs."""
 
-    name: str  # also that of its icon in ``assets/icons``
+    name: str  # also the name of its icon in ``assets/icons``
     title: str  # on its button
-    tip: str  # what it is for, in one sentence
+    tip: str  # its purpose, in one sentence
     panels: tuple[str, ...]  # their names; at first the first one is in front
-    board: bool = False  # whether it belongs to the board, which is shown first
+    board: bool = False  # whether the group belongs to the board, which is shown first
 
 
 GROUPS = (
@@ -229,6 +229,6 @@ GROUPS = (
     GroupSpec("inspector", "Inspector", "What each token reads, in every head.", ("inspector",)),
     GroupSpec("layer", "Layer", "The whole layer around the tiles, from X to Y.", ("layer",)),
 )  # fmt: skip
-"""The groups at first sight, with keys 1 to 9; the search has the other panels as well."""
+"""The groups on the rail, with keys 1 to 9; the search has the other panels as well."""
 GROUPED = {name: group for group in GROUPS for name in group.panels}
-"""The group of a panel; those of no group are not in it."""
+"""The group of a panel; panels without a group are missing."""

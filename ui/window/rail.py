@@ -1,4 +1,4 @@
-"""The rail at the left: a button for each group of panels, and one for the search of the others."""
+"""The rail at the left: a button for each group of panels, and a button that finds the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDE, NARROW, _ROW = 124, 56, 66
 _FROM = 1600
 """Width of the window at scale 1 from which the rail has names."""
 _FULL = 900
-"""Width of the window at which letters of scale 1 are as large as they become there."""
+"""Width of the window from which the rail's letters may have scale 1."""
 _ICON, _NAME, _DIGIT = 22, 15, 13
 
 
@@ -91,10 +91,10 @@ class _RailButton(QToolButton):
 
 @guarded
 class Rail(QToolBar):
-    """Brings the panels of a group to the front with a click or a digit; from there it closes them.
+    """Brings the panels of a group to the front with a click or a digit, or closes them there.
 
-    actions_of: name of a group to its action, ticked while a panel of it is in sight.
-    rows: the buttons, from top to bottom; the last one opens the search at the panels.
+    actions_of: name of a group to its action, ticked while a panel of the group is in sight.
+    rows: the buttons, from top to bottom; the last button opens the search at the panels.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -153,7 +153,7 @@ class Rail(QToolBar):
             self.actions_of[group.name].setChecked(self._window.docks.shows(group))
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale; a narrow window leaves large letters less room."""
+        """Take theme and text scale; a narrow window has smaller letters."""
         for row in self.rows:
             row.update()
         self.fit()
@@ -171,4 +171,4 @@ class Rail(QToolBar):
         wide = 0 if window.stage.on else round(own.px(WIDE if named else NARROW))
         if wide != self._box.width():
             self._box.setFixedWidth(wide)
-            self.setFixedWidth(wide)  # by itself it would not become as narrow as nothing
+            self.setFixedWidth(wide)  # by itself the rail would not shrink to this width

@@ -1,4 +1,4 @@
-"""The stage: what an audience sees of the window, as one scene without the frames of its docks."""
+"""The stage: the window for an audience, as one scene without the frames of its docks."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 REST_MS = 1800
 """How long the last state of a run that has played is seen before its costs cover it."""
 _SEGMENTS, _GAP = 16.0, 8.0
-"""Where the segments of the steps are, from the top, and how far apart, in u."""
+"""Distance of the steps' segments from the top, and between two segments, in u."""
 
 
 class StageTop(Painted):
     """The line at the top of a slide: a segment for each step, and the lesson's name.
 
-    title: the lesson's name, or what the run is called.
-    number, count: the step that is shown, from 0, of how many; none without a lesson.
-    question: what somebody asks, which stands in the place of the name.
+    title: the name of the lesson or of the run.
+    number, count: the step that is shown, from 0, and the count of steps; 0 without a lesson.
+    question: a what-if question, which stands in the place of the name.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class StageTop(Painted):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_place(self, title: str, number: int = 0, count: int = 0) -> None:
-        """Take the name, and which step is shown."""
+        """Take the name, the number of the step on show, and the count of steps."""
         if (title, number, count) != (self.title, self.number, self.count):
             self.title, self.number, self.count = title, number, count
             place = f"step {number + 1} of {count}" if number < count else ""
@@ -64,13 +64,13 @@ class StageTop(Painted):
             self.update()
 
     def show_run(self, trace: Trace | None) -> None:
-        """Take the run that is shown: one with faults is called so."""
+        """Take the run that is shown: a run with faults is marked."""
         if trace is not self._trace:
             self._trace = trace
             self.update()
 
     def arrange(self) -> None:
-        """Take the height that belongs to the window's size."""
+        """Take the height for the window's size."""
         self.setFixedHeight(max(1, round(TOP * unit(self.window().size()))))
 
     def segments(self) -> list[QRectF]:
@@ -93,7 +93,7 @@ class StageTop(Painted):
         place = QRectF(MARGIN * u, top, self.width() - 2 * MARGIN * u, self.height() - top)
         if self._trace is not None and (
             faults := fault_labels(self._trace.workload.scenario)
-        ):  # never left out: what is shown is wrong on purpose
+        ):  # never left out: the numbers are wrong on purpose
             word = first_that_fits(faults, place.width(), font)
             box = QRectF(place)
             box.setLeft(place.right() - text_width(font, word) - 2 * _GAP * u)
@@ -108,7 +108,7 @@ class StageTop(Painted):
 
 
 class StageBand(Painted):
-    """The empty band below the caption, in which controls come, and a number that is typed."""
+    """The empty band below the caption, for controls, and for a number that is typed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,14 +118,14 @@ class StageBand(Painted):
         """The card of a question, which is answered here."""
 
     def say(self, words: str) -> None:
-        """Say what is typed, or nothing."""
+        """Show the typed number, or nothing."""
         if words != self.words:
             self.words = words
             self.setAccessibleName(words)
             self.update()
 
     def arrange(self) -> None:
-        """Take the height that belongs to the window's size."""
+        """Take the height for the window's size."""
         self.setFixedHeight(max(1, round(FREE * unit(self.window().size()))))
         if self.card is not None:
             u = self.height() / FREE
@@ -144,15 +144,15 @@ class StageBand(Painted):
 class Stage(QObject):
     """Puts a window on the stage, and takes it off again.
 
-    On it, nothing is left of menus, header, controls and the frames of docks: it is a slide, with a
-    line at the top, the board, the panel of the step and a caption. The band below them is empty;
-    the transport comes there.
+    The stage has no menus, header, controls or frames of docks: it is a slide, with a line at the
+    top, the board, the panel of the step and a caption. The band below them is empty; the transport
+    comes there.
 
-    on: whether it is on the stage.
+    on: whether the window is on the stage.
     title: the line above the scene.
     band: the empty band below the caption.
     transport: the transport that comes there.
-    slide: what a run has cost, over the whole scene.
+    slide: the costs of a run, over the whole scene.
     what_if: the strip of questions, in the lowest part of the scene.
     """
 
@@ -178,7 +178,7 @@ class Stage(QObject):
         self._rest.timeout.connect(partial(self.show_slide, True))
 
     def set(self, on: bool, *, whole: bool = False) -> None:
-        """Enter the stage or leave it; sizes of text, and what is off it, come with the style.
+        """Enter the stage or leave it; text sizes and parts off the stage follow with the style.
 
         whole: whether the caption is shown whole, for a page that is read alone.
         """
@@ -192,10 +192,10 @@ class Stage(QObject):
             self._show_parts()
 
     def _show_parts(self) -> None:
-        """Show the parts of the window that an audience sees, or those that a user needs."""
+        """Show the parts of the window that an audience sees, or the parts that a user needs."""
         window, on = self._window, self.on
-        # The contents of bars and not the bars: a layout that is remembered meanwhile is
-        # remembered with its bars.
+        # The contents of bars are hidden, not the bars: a layout that is remembered meanwhile
+        # keeps its bars.
         self.title.setVisible(on)
         window.fit_top()
         window.transport.setVisible(not on)
@@ -218,14 +218,14 @@ class Stage(QObject):
         self.what_if.set_theme(style.theme)
 
     def fit(self) -> None:
-        """Take the sizes that belong to the window's size; an audience sees 16 : 9 at most."""
+        """Take the sizes for the window's size; an audience sees 16 : 9 at most."""
         side = beside(self._window.size()) if self.on else 0
         self._window.setContentsMargins(side, 0, side, 0)
         self.title.arrange()
         self.band.arrange()
 
     def settle(self) -> None:
-        """Show what is off the stage, now that text has its own size again.
+        """Show the parts off the stage, now that text has its own size again.
 
         In the letters of the stage these parts might be higher than the screen.
         """
@@ -234,7 +234,7 @@ class Stage(QObject):
 
     @property
     def lasts(self) -> bool:
-        """Whether the stage has been left, and what is off it is still hidden."""
+        """Whether the stage has been left, and the parts off the stage are still hidden."""
         return not self.on and not self.title.isHidden()
 
     # --- what a run has cost ----------------------------------------------------------------
@@ -246,7 +246,7 @@ class Stage(QObject):
         return view is not None and view.snapshot.cursor == last_cursor(view.snapshot.program)
 
     def show_slide(self, on: bool) -> None:
-        """Show over the scene what the run has cost, or hide it."""
+        """Show the costs of the run over the scene, or hide them."""
         self._rest.stop()
         view = self._window.session.view
         if on and self.on and view is not None:
@@ -259,7 +259,7 @@ class Stage(QObject):
             self.slide.hide()
 
     def show_view(self, view: View) -> None:
-        """Say of which run a view is, and hide the slide where a run goes on."""
+        """Name the run of a view, and hide the slide while a run goes on."""
         session = self._window.session
         self.title.show_run(session.trace)
         if self._window.lessons.bar.isHidden():
@@ -279,7 +279,7 @@ class Stage(QObject):
     # --- what if ------------------------------------------------------------------------------
 
     def ask_what_if(self, name: str = "") -> None:
-        """Let the strip come, and put the focus in one of its fields; never over a spotlight."""
+        """Show the strip, and put the focus in one of its fields; never over a spotlight."""
         if self.on and not self._window.presenter.overlay.spotlight:
             self.what_if.come()
             if name:

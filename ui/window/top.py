@@ -1,4 +1,4 @@
-"""What stands above the board: the chips of the run, and the strip of questions."""
+"""The window's top, above the board: the chips of the run, and the strip of questions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 _CROWDED = 540, 210
-"""Height below which a window with a caption has no room for chips and questions: pixels that text
-leaves as they are, and what is added to them at scale 1."""
+"""Height below which a window with a caption has no room for chips and questions: fixed pixels, and
+pixels at scale 1 that are added."""
 
 
 class WindowTop(QWidget):
     """Chips and strip, or one of them in a low window with a caption.
 
-    There the strip comes when it is asked for, and stays while it is used.
+    In such a window the strip comes when it is asked for, and stays while it is used.
 
     asks: whether there is a strip of questions.
     """
@@ -40,7 +40,7 @@ class WindowTop(QWidget):
         self.what_if.rested.connect(self.fit)
 
     def fit(self, *, captioned: bool = False) -> None:
-        """Show what has room; captioned: whether a caption is about to be shown."""
+        """Show the parts that have room; captioned: whether a caption is about to be shown."""
         window = self._window
         off = not (window.stage.on or window.stage.lasts)
         least, more = _CROWDED
@@ -54,7 +54,7 @@ class WindowTop(QWidget):
             self.lay_out()
 
     def lay_out(self) -> None:
-        """Have the new height at once, from the inside outwards."""
+        """Take the new height at once, from the inside outwards."""
         above: QWidget | None = self
         while above is not None:
             if (layout := above.layout()) is not None:

@@ -1,8 +1,8 @@
 """Unsaved changes: the window asks before they are lost, and keeps them in the recent files.
 
-It asks only about what a person does: the button of the window's frame, the Quit action, and files
-opened by hand. Changes of a demo, which nobody has written, are kept without a question. It delays
-neither a program that calls `close` nor the end of the desktop's session.
+The window asks only about acts of a person: the button of the window's frame, the Quit action, and
+files opened by hand. Changes of a demo, which nobody has written, are kept without a question. No
+question delays a program that calls `close`, or the end of the desktop's session.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 _NAMES = ("unsaved{}.toml", "unsaved{}-other.toml")
-"""Names of the copy, with that of a demo; the second is used if the first is the file that is being
+"""Names of the copy, with a demo's name; the second is used if the first is the file that is being
 opened."""
 
 
 class Unsaved(QObject):
     """Unsaved changes of a window.
 
-    window: whose scenario they belong to; during a lesson it is the scenario from before, which
-        comes back.
+    window: the window with the changed scenario; during a lesson this is the scenario from before
+        the lesson, which comes back.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -48,7 +48,7 @@ class Unsaved(QObject):
 
     @property
     def scenario(self) -> Scenario | None:
-        """What would be lost if the window closed now; None if all is saved."""
+        """The scenario that would be lost if the window closed now; None if all is saved."""
         session, aside = self._window.session, self._window.lessons.player.aside
         if aside is not None:
             return None if aside.stack.isClean() else aside.trace.workload.scenario
@@ -56,7 +56,7 @@ class Unsaved(QObject):
 
     @property
     def path(self) -> Path | None:
-        """The file that it was read from."""
+        """The file from which this scenario was read."""
         aside = self._window.lessons.player.aside
         return aside.file.path if aside is not None else self._window.session.path
 
@@ -67,7 +67,7 @@ class Unsaved(QObject):
 
     @property
     def asks(self) -> bool:
-        """Whether there is something to ask, and a person who wants to be asked."""
+        """Whether there are changes to ask about, and a person who wants to be asked."""
         wanted = self._window.settings.ask_unsaved and not self.session_ends
         return wanted and self.scenario is not None and not self._of_demo
 
@@ -81,9 +81,9 @@ class Unsaved(QObject):
         self.keep()
 
     def before(self, act: Callable[[], object], opened: Path | None = None) -> None:
-        """Ask about unsaved changes, then do what replaces or closes the scenario.
+        """Ask about unsaved changes, then do an act that replaces or closes the scenario.
 
-        act: does it; it is not called if the answer is Cancel.
+        act: the act; not called if the answer is Cancel.
         opened: the file that replaces the scenario.
         """
         if self.box is not None:
@@ -160,7 +160,7 @@ class Unsaved(QObject):
         QTimer.singleShot(0, self, act)
 
     def _save(self) -> bool:
-        """Save, asking for a file if there is none; return whether it was saved."""
+        """Save, asking for a file if there is none; return whether the scenario was saved."""
         self._window.lessons.player.leave()  # the scenario from before the dialog is to be saved
         self._window.files.save()
         return self.scenario is None

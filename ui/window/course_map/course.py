@@ -1,4 +1,4 @@
-"""What the map of the course shows: parts, lessons, paths, and what has been seen."""
+"""The contents of the course's map: parts, lessons, paths, and the lessons that have been seen."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ui.look.units import plural
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What the map shows."""
+    """The contents of the map."""
 
     parts: tuple[Part, ...]
     lessons: tuple[LessonTitle, ...]
     paths: tuple[CoursePath, ...]
-    chosen: int = 0  # of paths
+    chosen: int = 0  # number of the chosen path
     done: frozenset[str] = frozenset()  # stems of lessons that were seen to their end
 
     @property
@@ -37,7 +37,7 @@ class Course:
         return sum(lesson.minutes for lesson in self.lessons)
 
     def needs(self, number: int) -> tuple[LessonNeed, ...]:
-        """Return what a lesson needs."""
+        """Return the needs of a lesson."""
         return needs_of(self.lessons[number], self.lessons)
 
     def is_done(self, lesson: LessonTitle) -> bool:
@@ -58,7 +58,7 @@ class Course:
 
 
 def needs_words(needs: Collection[LessonNeed]) -> str:
-    """Return in words what a lesson itself needs."""
+    """Return in words the lessons that a lesson itself needs."""
     names = [need.lesson.title for need in needs if need.depth == 1]
     return f"needs {' and '.join(names)}" if names else ""
 

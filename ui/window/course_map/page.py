@@ -45,7 +45,7 @@ class CoursePage(Cover):
         return self.course.lessons[number].summary
 
     def choose(self, number: int) -> None:
-        """Give a lesson the focus; the next one of the path then says which key opens it."""
+        """Give a lesson the focus; the path's next lesson then says which key opens it."""
         if self.course.next in (self.focused, number):
             self._forget()
         super().choose(number)

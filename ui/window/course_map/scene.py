@@ -35,7 +35,7 @@ KEYS = "arrows move, Enter opens, Tab: the next path, Esc: back"
 ALONE = "a lesson without a ring", "belongs to no path: read it when you like"
 POINT = "pointing at a lesson shows what it needs"
 NEEDS = "needs"
-"""Name of the box for what a lesson needs, where there is room."""
+"""Name of the box for a lesson's needs, where there is room."""
 _LANES, _LANE = (22.0, 40.0, 58.0), 30.0
 """Where the lanes of paths are in a column, and the lane of a path in its card."""
 _NAME = 90.0
@@ -59,7 +59,7 @@ class PartSpot(NamedTuple):
 
 
 def map_scene(course: Course, style: Style, size: QSizeF, focused: int = -1) -> CoverScene:
-    """Return where everything is on a page, in a window of a style; lessons have their numbers."""
+    """Return the boxes of a page with their places, in a window's style; lessons have numbers."""
     style = cover_style(style, size)
     wide, high = min(size.width() / style.scale, _WIDEST), size.height() / style.scale
     inner = wide - 2 * min(_MARGIN, 0.03 * wide)
@@ -105,7 +105,7 @@ def _path(course: Course, number: int, high: float) -> Row:
 
 
 def _part(part: Part, number: int, rows: list[Row], deep: float, *, last: bool) -> Column:
-    """Return the column of a part; below its lessons is what needs room."""
+    """Return the column of a part; below its lessons come needs or words where there is room."""
     title = part_title(part, 21, _HEAD - 8, after=8)
     below: tuple[Box, ...] = ()
     free = deep - _INSET - sum(row.high or 0.0 for row in rows)
@@ -160,7 +160,7 @@ def paint_paths(painter: QPainter, page: CoverScene, course: Course, hovered: in
 
 
 def paint_rows(painter: QPainter, page: CoverScene, course: Course, marks: CoverMarks) -> None:
-    """Paint what is below the lessons: cards with lanes, and what is lit; and the needs of one."""
+    """Paint the ground of the lessons: cards with lanes, and lit rows; and a lesson's needs."""
     style, theme, px = page.style, page.style.theme, page.style.px
     number = 0
     for box, place in page.listed.placed:
@@ -225,7 +225,7 @@ def _paint_lines(painter: QPainter, page: CoverScene, own: range) -> None:
 def _needs(
     course: Course, asked: LessonTitle, needs: tuple[LessonNeed, ...], high: float
 ) -> Column:
-    """Return what a lesson needs, as a tree in a height at scale 1."""
+    """Return the needs of a lesson, as a tree in a height at scale 1."""
     room = int((high - 2 * _LINE - 4) // _LINE)
     shown = needs if len(needs) <= room else needs[: max(room - 1, 0)]
     head = Text("Needs", size=15, bold=True, high=_LINE), Box(wide=11), some(POINT, "muted", 15)

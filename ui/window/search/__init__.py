@@ -1,4 +1,4 @@
-"""One search over all that the window has: what can be found, how, and the box that shows it.
+"""One search over the whole window: its entries, how they are found, and the box for them.
 
-It is imported when the box is first opened.
+The package is imported when the box is first opened.
 """

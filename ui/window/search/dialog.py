@@ -1,4 +1,4 @@
-"""The box of the search: a query, the kinds that it finds, and a row for each thing."""
+"""The box of the search: a query, the kinds of entries found, and a row for each entry."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 NAME = "search"
 AT_MOST = 9
-"""Rows in sight; more are scrolled to."""
+"""Rows in sight; the list scrolls to more."""
 _WIDTH, _LEAST_WIDTH, _TOP, _HEAD, _KINDS, _FOOT, _RADIUS = 1140, 720, 96, 84, 40, 52, 14
 _SMALLEST = 0.8
-"""Least size of letters in a low window, as a share of those in one of 1080 pixels."""
+"""Least size of letters in a low window, as a share of their size in a window of 1080 pixels."""
 _HINTS = (
     (("↑", "↓"), "choose"), (("Enter",), "go there"), (("Shift+Enter",), "do it and stay"),
     (("Tab",), "one kind only"), (("Esc",), "back, nothing changed"),
@@ -68,7 +68,7 @@ _TEXT = 18
 
 
 def open_search(window: MainWindow, kind: Kind | None = None) -> SearchDialog:
-    """Open the search over a window, perhaps for one kind of things only."""
+    """Open the search over a window, perhaps for one kind of entries only."""
     dialog = SearchDialog(window, kind)
     dialog.open()
     return dialog
@@ -100,7 +100,7 @@ class _Veil(QWidget):
 
 @guarded
 class _Foot(QWidget):
-    """What keys do in the box."""
+    """The meanings of keys in the box."""
 
     def __init__(self, style: Style) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class _Foot(QWidget):
         self.show_hints(_HINTS)
 
     def show_hints(self, hints: Sequence[tuple[Sequence[str], str]]) -> None:
-        """Show what keys do now."""
+        """Show the meanings of keys now."""
         self._hints = hints
         self.setAccessibleDescription(", ".join(f"{' '.join(k)}: {words}" for k, words in hints))
         self.update()
@@ -125,7 +125,7 @@ class _Foot(QWidget):
 
 
 def _hint(number: int, keys: Sequence[str], words: str) -> Row:
-    """Return what some keys do."""
+    """Return the meaning of some keys."""
     caps = (part for key in keys for part in (Cap(key), Box(wide=5)))
     said = Box(wide=4), Text(words, "muted", size=14.5)
     return Row((Box(wide=30 * (number > 0)), *caps, *said), gap=0, may_go=True)
@@ -135,8 +135,8 @@ def _hint(number: int, keys: Sequence[str], words: str) -> Row:
 class SearchDialog(QDialog):
     """The search over a window.
 
-    Enter goes there and closes, Shift+Enter does it and stays, Tab chooses a kind. A field opens in
-    the box, a word is explained there.
+    Enter takes an entry and closes the box, Shift+Enter takes it and keeps the box, Tab chooses a
+    kind. A field opens in the box, a word is explained there.
     """
 
     def __init__(self, window: MainWindow, kind: Kind | None = None) -> None:
@@ -157,7 +157,7 @@ class SearchDialog(QDialog):
         self.rows = SearchRows(self.model)
         self.list = QListView()
         self.page: QWidget | None = None
-        """What is open in the place of the list: a field, or the line of a word."""
+        """The page in the place of the list: a field, or the line of a word."""
         self._stack = QStackedWidget()
         self.foot = _Foot(self.style_now)
         self._assemble()
@@ -233,7 +233,7 @@ class SearchDialog(QDialog):
         self.rows.style_now = style
 
     def _fit(self) -> None:
-        """Be as high as nine rows, or as what is found, and stand below the window's top."""
+        """Be as high as nine rows, or as the rows found, and stand below the window's top."""
         window, px = self._window, self.style_now.px
         top = round(min(px(_TOP), 0.09 * window.height()))
         room = window.height() - top - round(px(16)) - self._fixed
@@ -241,7 +241,7 @@ class SearchDialog(QDialog):
         shown = self.model.shown
         wanted = _height(self.page, self._wide - 2 * _EDGE) if self.page else self._rows_height()
         scrolls = self.page is None and (len(shown) > AT_MOST or wanted > room)
-        bar = Qt.ScrollBarPolicy  # that of a list that was longer before would still be there
+        bar = Qt.ScrollBarPolicy  # the bar of an earlier, longer list would still be there
         self.list.setVerticalScrollBarPolicy(
             bar.ScrollBarAlwaysOn if scrolls else bar.ScrollBarAlwaysOff
         )
@@ -261,7 +261,7 @@ class SearchDialog(QDialog):
     # --- finding --------------------------------------------------------------------------
 
     def search(self, query: str) -> None:
-        """Show what a query finds, of the chosen kind or of all."""
+        """Show the entries that a query finds, of the chosen kind or of all."""
         self._close_page()
         self._found = find(query, entries())
         if self._kind is not None and query and not self._of(self._kind):
@@ -270,11 +270,11 @@ class SearchDialog(QDialog):
         self._show_rows(query)
 
     def _of(self, kind: Kind) -> tuple[SearchEntry, ...]:
-        """Return what was found of one kind."""
+        """Return the entries found of one kind."""
         return tuple(entry for entry in self._found.entries if entry.kind is kind)
 
     def _show_kinds(self, query: str) -> None:
-        """Name the kinds that were found, each with how many."""
+        """Show the kinds of the entries found, each with its count."""
         counts = {kind: len(self._of(kind)) for kind in Kind}
         counts = {kind: count for kind, count in counts.items() if count}
         names = ["All" if self._found.nearest else f"All {len(self._found.entries)}"]
@@ -303,7 +303,7 @@ class SearchDialog(QDialog):
         self._fit()
 
     def _first(self) -> tuple[SearchEntry, ...]:
-        """Return what was used last, then the groups of panels."""
+        """Return the entries used last, then the groups of panels."""
         known = {entry.id: entry for entry in entries()}
         groups = (entry.id for entry in known.values() if entry.kind is Kind.GROUP)
         ids = dict.fromkeys((*self._window.settings.searched, *groups))
@@ -332,7 +332,7 @@ class SearchDialog(QDialog):
     # --- going ----------------------------------------------------------------------------
 
     def take(self, *, stay: bool = False) -> None:
-        """Do what the chosen entry does; close, or stay."""
+        """Do the act of the chosen entry; close, or stay."""
         entry = self.current
         if entry is None:
             return
@@ -349,7 +349,7 @@ class SearchDialog(QDialog):
             QTimer.singleShot(0, self._window, partial(entry.go, self._window))
 
     def _stay(self) -> None:
-        """Show how things are now; in a window of another style, in a new box."""
+        """Show the present values; after a change of the window's style, in a new box."""
         row, window = self.list.currentIndex().row(), self._window
         box = self
         if _style_in(window) != self.style_now:
@@ -366,7 +366,7 @@ class SearchDialog(QDialog):
         self.take()
 
     def show_word(self, name: str) -> None:
-        """Show what a word of the glossary is, or which paper is cited, found by its name."""
+        """Explain a word of the glossary, or show a cited paper, found by its name."""
         self.query.setText(name)
         kinds = Kind.WORD, Kind.PAPER
         found = next(each for each in entries() if each.kind in kinds and each.name == name)
@@ -403,7 +403,7 @@ class SearchDialog(QDialog):
         self._fit()
 
     def _close_page(self) -> bool:
-        """Show the list again; return whether something else was shown."""
+        """Show the list again; return whether a page was shown."""
         page, self.page = self.page, None
         if page is None:
             return False
@@ -447,7 +447,7 @@ class SearchDialog(QDialog):
         return False
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Do what a key in the query means for the list; return whether it means something."""
+        """Do the act of a key in the query for the list; return whether the key has one."""
         key, rows = Qt.Key(event.key()), self.model.rowCount()
         by = _MOVES.get(key)
         if by is not None and rows and self.page is None:
@@ -499,6 +499,6 @@ def _height(page: QWidget, width: int) -> int:
 
 
 def _style_in(window: MainWindow) -> Style:
-    """Return theme and scale of the box: a window of less than 1080 pixels has smaller letters."""
+    """Return the box's theme and scale: a window of less than 1080 pixels has smaller letters."""
     share = min(1.0, max(_SMALLEST, window.height() / 1080))
     return Style(window.style_now.theme, window.style_now.scale * share)

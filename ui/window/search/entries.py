@@ -1,4 +1,4 @@
-"""What the search finds, one entry each: made of the tables that the window itself is made of."""
+"""The entries of the search, made from the tables from which the window itself is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SYNONYMS = ASSETS / "search.toml"
 
 
 class Kind(Enum):
-    """What an entry is; of equally good ones the earlier kind comes first."""
+    """The kind of an entry; among equally good entries the earlier kind comes first."""
 
     ACTION = "Action", "actions"
     FIELD = "Field", "fields"
@@ -59,23 +59,23 @@ class Kind(Enum):
 
     @property
     def titles(self) -> str:
-        """What several of them are called."""
+        """The plural of the title."""
         return f"{self.title}s"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchEntry:
-    """One thing that can be found.
+    """One entry that can be found.
 
-    value: what is said of it now.
-    go: does it, or goes there; None: what it is, is shown in the box itself.
+    value: returns the entry's present value in words.
+    go: does the entry's act, or goes there; None: the box itself explains the entry.
     """
 
     kind: Kind
     name: str  # its name in the program
     title: str
-    does: str  # what it does, or what it is, in one sentence
-    also: tuple[str, ...]  # what else it is called
+    does: str  # the entry's effect or meaning, in one sentence
+    also: tuple[str, ...]  # its other names
     keys: str = ""
     value: Callable[[MainWindow], str] = lambda window: ""
     go: Callable[[MainWindow], Any] | None = None
@@ -93,7 +93,7 @@ class SearchEntry:
 
 @cache
 def entries() -> tuple[SearchEntry, ...]:
-    """Return everything that can be found, kind by kind."""
+    """Return all entries that can be found, kind by kind."""
     called = read_toml(SYNONYMS)
     makers = (
         _actions, _fields, _lessons, _exercises, _words, _demos, _panels, _groups, _layouts,
@@ -104,11 +104,11 @@ def entries() -> tuple[SearchEntry, ...]:
 
 
 Called = dict[str, dict[str, list[str]]]
-"""By kind and name, what else a thing is called."""
+"""Other names of a thing, by kind and name."""
 
 
 def _also(called: Called, kind: Kind, name: str) -> tuple[str, ...]:
-    """Return what else a thing is called; last, the words of its name in the program."""
+    """Return the other names of a thing; last, the words of its name in the program."""
     words = name.lstrip("0123456789-_").replace("-", " ").replace("_", " ")
     return (*called.get(kind.table, {}).get(name, ()), words)
 

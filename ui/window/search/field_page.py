@@ -23,10 +23,10 @@ _LEAST_WIDTH = 600
 
 
 class FieldPage(QWidget):
-    """One field, its help, and what is wrong with what was typed; a valid value runs at once."""
+    """One field, its help, and the mistake in a typed value; a valid value runs at once."""
 
     grown = Signal()
-    """It needs more or less height than before."""
+    """The page needs more or less height than before."""
 
     def __init__(self, window: MainWindow, name: str, style: Style, *, scale: float = 1.3) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class FieldPage(QWidget):
 
     @property
     def wrong(self) -> bool:
-        """Whether what was typed cannot be used."""
+        """Whether the typed value cannot be used."""
         return bool(self.field.message.text)
 
     def _show(self, trace: object = None) -> None:

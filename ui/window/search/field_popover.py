@@ -21,9 +21,9 @@ _WIDTH = 560
 
 @guarded
 class FieldPopover(QFrame):
-    """One field below a widget of the window; Enter and Esc close it, and so does a click beside.
+    """One field below a widget of the window; Enter, Esc or a click beside close the field.
 
-    A value that cannot be used keeps it open and says why.
+    A value that cannot be used keeps the field open, which says why.
     """
 
     def __init__(self, window: MainWindow, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The list of the search: a model of entries, and the one delegate that draws a row of any kind."""
+"""The list of the search: a model of entries, and the delegate that draws rows of every kind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NONE = QModelIndex()
 _KIND, _SIDE, _GAP = 84, 28, 20
 """Width of the box with the kind, margin left and right, and gaps between, at scale 1."""
 _TITLE, _DOES, _SMALL = 19, 15.5, 14
-"""Sizes of letters: title, what it does, kind and value, keys."""
+"""Sizes of letters: title, effect, kind and value, keys."""
 _TITLE_LINE, _DOES_LINE, _MARGIN, _LEAST_HIGH, _MOST_VALUE = 26, 22, 10, 74, 240
 _MOST_LINES = 2
 
@@ -51,8 +51,8 @@ class TextLine:
     """One line of a text that is broken."""
 
     text: str
-    start: int  # where it begins in the whole text
-    whole: int  # so many of its letters are the text's; after them an ellipsis
+    start: int  # where the line begins in the whole text
+    whole: int  # number of its letters that are the text's; after them an ellipsis
 
     def lit(self, spans: Sequence[Span]) -> list[Span]:
         """Return the parts of the whole text that are in this line."""
@@ -61,7 +61,7 @@ class TextLine:
 
 
 def broken(text: str, font: QFont, width: float) -> list[TextLine]:
-    """Return a text in at most two lines; what is too long for them ends in an ellipsis."""
+    """Return a text in at most two lines; a text that is too long ends in an ellipsis."""
     lines = wrapped(text, font, width)
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1 :] = [" ".join(lines[_MOST_LINES - 1 :])]
@@ -74,7 +74,7 @@ def broken(text: str, font: QFont, width: float) -> list[TextLine]:
 
 
 def told(entry: SearchEntry, query: str) -> str:
-    """Return what an entry does, and by which other name alone it was found."""
+    """Return an entry's effect, and its other name if the entry was found by that alone."""
     if lit(query, entry.title) or lit(query, entry.does):
         return entry.does
     other = next((name for name in entry.also if lit(query, name)), "")
@@ -83,7 +83,7 @@ def told(entry: SearchEntry, query: str) -> str:
 
 @guarded
 class SearchModel(QAbstractListModel):
-    """The entries on show, and what was asked for."""
+    """The entries on show, and the query."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class SearchModel(QAbstractListModel):
         self._shown: tuple[SearchEntry, ...] = ()
         self._values: dict[str, str] = {}
         self._listed = 0
-        """So many of them the list has: more when it is scrolled to its end."""
+        """Number of entries that the list has; it gets more when scrolled to its end."""
         self.query = ""
 
     @property
@@ -107,11 +107,11 @@ class SearchModel(QAbstractListModel):
         self.endResetModel()
 
     def forget(self) -> None:
-        """Forget what was said of entries: something was done."""
+        """Forget the values of entries, after an act of an entry."""
         self._values.clear()
 
     def value(self, entry: SearchEntry) -> str:
-        """Return what is said of an entry now."""
+        """Return the present value of an entry in words."""
         if entry.id not in self._values:
             self._values[entry.id] = entry.value(self._window)
         return self._values[entry.id]
@@ -142,7 +142,7 @@ class SearchModel(QAbstractListModel):
 
 @dataclass(frozen=True, eq=False)
 class LitText(Box):
-    """Words in at most two lines, of which the letters that were found are lit."""
+    """Words in at most two lines; the letters that were found are lit."""
 
     words: str
     spans: Sequence[Span]
@@ -168,7 +168,7 @@ class LitText(Box):
 
 @guarded
 class SearchRows(QStyledItemDelegate):
-    """Draws a row: kind, title with the letters that were found, what it does, keys and value.
+    """Draws a row: kind, title with the letters that were found, effect, keys and value.
 
     width: the width of a row.
     """
@@ -193,7 +193,7 @@ class SearchRows(QStyledItemDelegate):
         return self._heights[known]
 
     def box(self, entry: SearchEntry, *, chosen: bool = False) -> Row:
-        """Return a row: its kind, title and what it does, and at the right keys and value."""
+        """Return a row: kind, title and effect of an entry, and at the right keys and value."""
         query, value = self._model.query, self._model.value(entry)
         does = told(entry, query)
         in_title = lit(query, entry.title)

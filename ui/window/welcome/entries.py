@@ -1,4 +1,4 @@
-"""What the first page offers: one table for hand, keys, tips and screen readers."""
+"""The entries of the first page: one table for hand, keys, tips and screen readers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ui.look.units import plural
 from ui.window.cover_scene import dots_of
 
 MINUTE, TALK = "minute", "talk"
-"""Pictures that are of no step of a lesson."""
+"""Pictures that show no step of a lesson."""
 PictureName = str | tuple[Path, int]
-"""A picture by its name, or that of a step of a lesson, from 0."""
+"""A picture by its name, or by its lesson and step, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """One thing that can be opened."""
+    """One entry that can be opened."""
 
     role: str  # ``card``, ``lesson``, or the action ``course_map`` or ``search``
     title: str
-    words: str = ""  # what it is about, in one line
-    path: Path | None = None  # the lesson; None: it is an action
+    words: str = ""  # the entry's topic, in one line
+    path: Path | None = None  # the lesson; None: the entry is an action
     step: int = 0  # the step that is opened, from 0
     minutes: int = 0
     level: str = ""
-    key: str = ""  # that chooses it
+    key: str = ""  # the key that chooses the entry
     done: bool = False  # whether all its steps have been seen
     picture: PictureName = ""
 
@@ -49,7 +49,7 @@ class PageEntry:
 
     @property
     def tip(self) -> str:
-        """What a press does, and the keys for it."""
+        """The effect of a press, and the keys for it."""
         if self.role == "search":
             return "Finds actions, lessons, fields, models and words (Ctrl+K)."
         if self.role == "course_map":
@@ -63,10 +63,10 @@ class PageEntry:
 def entries_of(
     parts: tuple[Part, ...], place: tuple[str, int] | None = None, done: Collection[str] = ()
 ) -> tuple[PageEntry, ...]:
-    """Return what is offered, in the order in which Tab goes through it.
+    """Return the entries, in the order in which Tab goes through them.
 
     place: the lesson and step that were seen last.
-    done: names of the files of lessons of which all steps have been seen.
+    done: names of the files of lessons whose steps have all been seen.
     """
     lessons = tuple(lesson for part in parts for lesson in part.lessons)
     cards = (
@@ -106,7 +106,7 @@ def _card(
 def _continued(
     lessons: tuple[LessonTitle, ...], place: tuple[str, int] | None, done: Collection[str]
 ) -> PageEntry | None:
-    """Return the card of the lesson that was left, or of the one after a whole one."""
+    """Return the card of the lesson that was left, or of the next lesson if that one is done."""
     by_name = {lesson.path.stem: lesson for lesson in lessons}
     if place is None or place[0] not in by_name:
         return None

@@ -1,4 +1,4 @@
-"""The first page as one widget: all that can be pressed on it comes from one table."""
+"""The first page as one widget: all its entries come from one table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ui.window.welcome.pictures import WelcomePicture
 
 _MOST_KEPT = 12
-"""Pictures that are kept as they were painted."""
+"""Most painted pictures that are kept."""
 _NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
 
@@ -78,7 +78,7 @@ class WelcomePage(Cover):
         return self.entries[number].tip
 
     def go_round(self, by: int) -> None:
-        """Go to the next entry, or the one before."""
+        """Go to the next entry, or to the previous one."""
         self.choose((self.focused + by) % len(self.entries))
 
     def open(self, number: int) -> None:
@@ -103,7 +103,7 @@ class WelcomePage(Cover):
     def _names(self, number: int) -> tuple[PictureName, ...]:
         """Return the pictures that a card may show, the best first.
 
-        That of a lesson under the pointer, or with the focus, takes the place of the first card's.
+        The first card shows the picture of a lesson under the pointer, or with the focus.
         """
         names = [self.entries[number].picture]
         chosen = (self.entries[n] for n in (self.hovered, self.focused) if n is not None)
@@ -129,7 +129,7 @@ class WelcomePage(Cover):
         return not any(self._missing())
 
     def _go_on(self) -> None:
-        """Let what is missing be computed beside the window; paint one that has been."""
+        """Let missing pictures be computed beside the window; paint one that is computed."""
         for kind, name, rect in tuple(self._missing()):
             picture = self._pictures.get(name)
             if picture is not None:
@@ -187,5 +187,5 @@ def _compute(
 
     try:
         return name, picture_of(name, run_of)
-    except (InputError, MemoryError):  # it is told when the lesson is opened
+    except (InputError, MemoryError):  # the error is told when the lesson is opened
         return name, None

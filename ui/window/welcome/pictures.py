@@ -1,6 +1,6 @@
 """Pictures of the first page: runs, computed beside the window, and drawn by the board's painter.
 
-What a picture shows is computed by `picture_of` in any thread; it paints itself in the window's.
+`picture_of` computes a picture in any thread; the picture paints itself in the window's thread.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from ui.panels.softmax.painter import paint_softmax
 from ui.window.welcome.entries import MINUTE, PictureName
 
 _ROOM, _STAGE = (740.0, 370.0), (1280.0, 720.0)
-"""Room at scale 1 in which a board can be read, and that of a stage."""
+"""Room at scale 1 in which a board can be read, and the size of a stage."""
 _LEAST, _FEW = 0.55, 6
 """Least scale of letters; rows of a layer up to which it is drawn with every number."""
 _LETTERS = 7.0
 _HALF = 0.8
-"""Share of the rescale at which it is shown."""
+"""Share of the rescale that is done in the picture."""
 
 
 class WelcomePicture(Protocol):
     """A picture for a card."""
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        """Paint it as large as a place is."""
+        """Paint the picture as large as a place."""
 
 
 def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:
-    """Return a picture by its name, or that of a step of a lesson; it takes a moment.
+    """Return a picture by its name, or by its lesson and step; this takes a moment.
 
     run_of: gives the run of a scenario.
 
@@ -63,7 +63,7 @@ def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> Welcom
 
 
 def _of_step(path: Path, number: int, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:
-    """Return the picture of a step, or of the first after it that has one."""
+    """Return the picture of a step, or of the first later step that has one."""
     from simulator.lesson.reader import load_lesson
 
     lesson = load_lesson(path, LAYOUT_PANELS)
@@ -98,7 +98,7 @@ def _rescale(trace: Trace) -> tuple[Motion, RowReport]:
 
 
 def _fitting(style: Style, rect: QRectF, room: tuple[float, float] = _ROOM) -> Style:
-    """Return the style in which what needs a room at scale 1 can be read in a place."""
+    """Return the style in which a picture that needs `room` at scale 1 can be read in a place."""
     scale = max(min(rect.width() / room[0], rect.height() / room[1]), _LEAST * style.scale)
     return Style(style.theme, scale, least=_LETTERS * scale)  # no words around the board
 
@@ -142,7 +142,7 @@ class _Minute:
 
 @dataclass(frozen=True, eq=False)
 class _LayerPicture:
-    """A small layer, every number of it: X, Q, K, V, the weights, O."""
+    """A small layer with all its numbers: X, Q, K, V, the weights, O."""
 
     run: LayerRun
     weights: F32
@@ -241,7 +241,7 @@ def _arrow(painter: QPainter, start: QPointF, end: QPointF, colour: str, thin: f
 
 @dataclass(frozen=True, eq=False)
 class _Talk:
-    """A stage, and over its corner what the speaker sees."""
+    """A stage, and over its corner the speaker's window."""
 
     motion: Motion
     report: RowReport

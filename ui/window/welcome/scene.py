@@ -1,4 +1,4 @@
-"""The picture of the first page: boxes for what it offers, and what is below them."""
+"""The picture of the first page: boxes for its entries, and the grounds below them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _SHAPE, _LOW_SHAPE = 0.69, 0.78
 _PRESS, _FOOT, _ROW, _TITLE, _COLUMN, _SEARCH = 44, 40, 36, 48, 360, 42
 _LEAST_ROWS = 4
 _LOWEST_SHAPE = 0.5
-"""What a card keeps of its width as its height, to show all lessons below it."""
+"""Least height of a card, as a share of its width, if all lessons have room below it."""
 _RADIUS, _SMALL_RADIUS, _ROW_RADIUS = 14, 9, 6
 
 
 def welcome_scene(
     entries: Sequence[PageEntry], parts: Sequence[Part], style: Style, size: QSizeF
 ) -> CoverScene:
-    """Return where everything is on a page, in a window of a style; entries have their numbers."""
+    """Return the boxes of a page with their places, in a window's style; entries have numbers."""
     style = cover_style(style, size)
     wide, high = size.width() / style.scale, size.height() / style.scale
     wide = min(wide, _WIDEST)
@@ -116,7 +116,7 @@ def _card(number: int, entry: PageEntry, info: float, *, words: bool) -> Column:
 
 
 def _press(entries: Sequence[PageEntry], inner: float) -> Row:
-    """Return the line that says what the page wants, and has the way to the map."""
+    """Return the line that tells what to press, with the way to the map."""
     number, way = len(entries) - 2, entries[-2]
     wide = min(210, 0.3 * inner)
     inside = Box(wide=18), some(way.title, "text", 17), Cap(way.key), Box(wide=14)
@@ -153,7 +153,7 @@ def _rule(painter: QPainter, style: Style, rect: QRectF) -> None:
 def paint_still(
     painter: QPainter, page: CoverScene, marks: CoverMarks, pictures: Sequence[QPixmap | None]
 ) -> None:
-    """Paint what is below the entries that stand still: their grounds, and the cards' pictures."""
+    """Paint the grounds of the entries that stand still, and the cards' pictures."""
     style, theme, px = page.style, page.style.theme, page.style.px
     for number, box in page.still.items():
         is_card = number < len(pictures)
@@ -186,7 +186,7 @@ def picture_places(page: CoverScene) -> list[QRectF]:
 
 
 def _paint_ring(painter: QPainter, style: Style, box: QRectF, radius: float) -> None:
-    """Paint the ring of what has the focus, outside of it."""
+    """Paint the ring of the focus around a box, outside of it."""
     theme = style.theme
     wide = max(style.px(2.5), 3.0 if theme.name == "contrast" else 2.0)
     ring = box.adjusted(-wide, -wide, wide, wide)
@@ -198,7 +198,7 @@ def _paint_ring(painter: QPainter, style: Style, box: QRectF, radius: float) -> 
 
 
 def paint_rows(painter: QPainter, page: CoverScene, marks: CoverMarks) -> None:
-    """Paint what is below the lessons: a ground under the pointer, a ring for the focus."""
+    """Paint below the lessons: a ground under the pointer, a ring for the focus."""
     theme, px = page.style.theme, page.style.px
     for number in page.rows.keys() & set(marks):
         box = page.rows[number].adjusted(-px(6), px(2), px(6), -px(2))

@@ -1,1 +1,1 @@
-"""The strip that asks what if: its fields, what it says of a change, where that stands."""
+"""The strip that asks what if: its fields, its words about a change, their places."""

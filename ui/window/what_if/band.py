@@ -12,7 +12,7 @@ from ui.window.what_if.strip import WhatIfStrip
 COME_MS, STAY_MS = 200, 2000
 """How long the strip takes to come, and how long it stays when nobody uses it."""
 LOWEST = 0.08
-"""Share of the height in which the pointer calls it."""
+"""Share of the height in which the pointer calls the strip."""
 _HIGH, _SIDE, _BELOW = 112.0, 24.0, 16.0
 _STAGE = (1920, 1080)
 
@@ -21,11 +21,11 @@ class WhatIfBand(QObject):
     """Shows a `WhatIfStrip` over the lowest part of a window.
 
     strip: the strip.
-    here: whether it is there, or on its way.
+    here: whether the strip has come, or is coming.
     """
 
     asked = Signal(str)
-    """The question whose answer stands in the strip, or nothing."""
+    """The question whose answer stands in the strip, or an empty text."""
 
     def __init__(self, window: QWidget, session: Session) -> None:
         super().__init__(window)
@@ -50,7 +50,7 @@ class WhatIfBand(QObject):
 
     @property
     def band(self) -> QRect:
-        """Where the strip stands when it has come."""
+        """The place of the strip when it has come."""
         u, window = self.scale, self._window
         wide = min(window.width(), round(_STAGE[0] * u)) - 2 * round(_SIDE * u)
         top = window.height() - round((_HIGH + _BELOW) * u)
@@ -68,7 +68,7 @@ class WhatIfBand(QObject):
             self.strip.setGeometry(self.band)
 
     def come(self) -> None:
-        """Let it come, and stay for as long as somebody uses it."""
+        """Let the strip come, and stay while somebody uses it."""
         self._rest.start()
         if self.here:
             return
@@ -83,7 +83,7 @@ class WhatIfBand(QObject):
         self._move(band.topLeft())
 
     def leave(self, *, at_once: bool = False) -> None:
-        """Let it go."""
+        """Let the strip go."""
         self._rest.stop()
         if not self.here:
             return
@@ -114,7 +114,7 @@ class WhatIfBand(QObject):
             self.strip.hide()
 
     def point(self, at: QPoint) -> None:
-        """Come if the pointer is in the lowest part; stay for as long as it is on the strip."""
+        """Come if the pointer is in the lowest part; stay while the pointer is on the strip."""
         if at.y() >= (1 - LOWEST) * self._window.height() or (self.here and self._over(at)):
             self.come()
 
@@ -126,13 +126,13 @@ class WhatIfBand(QObject):
         return self.here and self._over(self._window.mapFromGlobal(place))
 
     def _answer(self) -> None:
-        """Say what is asked, and stay for as long as runs are compared."""
+        """Emit the question, and stay while runs are compared."""
         self.asked.emit(self.strip.question if self.here else "")
         if self.here and self._session.what_ifs.compared is not None:
             self._rest.start()
 
     def _tire(self) -> None:
-        """Leave, unless somebody still uses it or an answer stands there."""
+        """Leave, unless somebody still uses the strip or an answer stands in it."""
         if self._session.what_ifs.compared is not None or self.strip.unfinished:
             self._rest.start()
         else:

@@ -27,9 +27,9 @@ _OWN = (
     Qt.Key.Key_Backspace,
 )  # fmt: skip
 _TYPED = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_Escape)
-"""Keys that a field takes while something is typed in it; otherwise they are the window's."""
+"""Keys that a field takes while a value is typed in it; otherwise the window takes them."""
 _RING = 2.5
-"""Width of the ring around a field that has the focus."""
+"""Width of the ring around the field that has the focus."""
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
@@ -39,7 +39,7 @@ def _fine() -> bool:
 
 @guarded
 class _Edit(QLineEdit):
-    """The number: digits are typed over it, ↑ and ↓ step, and other keys are the window's."""
+    """The number: digits replace it, ↑ and ↓ step, and other keys are the window's."""
 
     stepped = Signal(int, bool)
     typed = Signal(str)
@@ -55,11 +55,11 @@ class _Edit(QLineEdit):
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is typed that nobody has been told of."""
+        """Whether the typed text has not been reported yet."""
         return self.text() != self._told
 
     def show_text(self, text: str) -> None:
-        """Show a value in the place of what is typed."""
+        """Show a value in the place of the typed text."""
         self._told = text
         self.setText(text)
         if self.hasFocus():
@@ -99,7 +99,7 @@ class _Edit(QLineEdit):
 
 @guarded
 class _Sign(QToolButton):
-    """The − or + beside a number; it repeats while it is held."""
+    """The − or + beside a number; the button repeats while it is held."""
 
     def __init__(self, sign: str, tip: str) -> None:
         super().__init__()
@@ -135,16 +135,16 @@ class _Sign(QToolButton):
 
 @guarded
 class Stepper(QWidget):
-    """A number, or the two of a tile, with − and +.
+    """A number, or a tile's two numbers, with − and +.
 
-    letters: what may be typed.
+    letters: the letters that may be typed.
     """
 
     stepped = Signal(int, bool)
-    """1 or −1, and whether by one and not by the factor two."""
+    """1 or −1; and whether the step is one, not the factor two."""
     typed = Signal(str)
     restored = Signal()
-    """The key that goes back, while nothing is typed."""
+    """The key that goes back has been pressed, while nothing was typed."""
 
     def __init__(self, name: str, meaning: str, letters: str, widest: str) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class Stepper(QWidget):
 
     @property
     def width_wanted(self) -> float:
-        """Pixels that it takes, as wide as its usual numbers."""
+        """Width in pixels, for its usual numbers."""
         font = self._style.code_font(self._size, bold=True)
         words = max(text_width(font, self._widest), text_width(font, self.edit.text()))
         return words + self._style.px(0.8 * self._size) + 2 * self.less.sizeHint().width()
@@ -198,7 +198,7 @@ class Stepper(QWidget):
 
 @guarded
 class Switch(QAbstractButton):
-    """Two words of which one holds; ↑, ↓, Enter and a click choose the other."""
+    """Two words, one of them chosen; ↑, ↓, Enter and a click choose the other."""
 
     restored = Signal()
 
@@ -218,7 +218,7 @@ class Switch(QAbstractButton):
 
     @property
     def width_wanted(self) -> float:
-        """Pixels that it takes."""
+        """Width in pixels."""
         font = self._style.text_font(self._size, bold=True)
         return 2 * (max(text_width(font, word) for word in self._words)
                     + self._style.px(1.6 * self._size))  # fmt: skip
@@ -269,7 +269,7 @@ class Switch(QAbstractButton):
 
 
 def _frame(painter: QPainter, widget: QWidget, style: Style, focused: bool) -> None:
-    """Draw the ground of a field, and a ring around one that has the focus."""
+    """Draw the ground of a field, and a ring if it has the focus."""
     theme, px, place = style.theme, style.px, QRectF(widget.rect())
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     card(painter, place, theme.field, theme.border, px(6))

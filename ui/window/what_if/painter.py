@@ -15,15 +15,15 @@ from ui.window.what_if.words import ARROW, FigureWords
 
 @dataclass(frozen=True, slots=True)
 class StripState:
-    """What the strip shows beside its fields."""
+    """The state that the strip shows beside its fields."""
 
     controls: tuple[Control, ...]
     figures: tuple[FigureWords, ...]
-    back: str  # what the key goes back to; empty if there is nothing
+    back: str  # the settings to which the key goes back; empty if there are none
     current: str  # name of the field that has the focus or has been changed; empty for none
     comparing: bool
-    left: float  # share of the time that is left in which runs are compared
-    faded: float  # how far what was before has faded, 0 to 1
+    left: float  # share of the comparison's time that is left
+    faded: float  # how far the figures from before have faded, 0 to 1
 
 
 def paint_strip(
@@ -114,7 +114,7 @@ def _arrow(painter: QPainter, x: float, y: float, wide: float, pen: float, colou
 def _bars(
     painter: QPainter, place: QRectF, figure: FigureWords, colour: str, sizes: Sizes, style: Style
 ) -> None:
-    """Draw what was before in grey, and below it what is now, to one scale."""
+    """Draw the earlier value in grey, and below it the present value, to one scale."""
     px = style.px
     thin = max(px(0.55 * sizes.bar), 2.0)
     painter.setPen(Qt.PenStyle.NoPen)
@@ -128,7 +128,7 @@ def _bars(
 
 
 def _back(painter: QPainter, place: QRectF, back: str, sizes: Sizes, style: Style) -> None:
-    """Draw the key that goes back, and to what."""
+    """Draw the key that goes back, and the settings to which it goes."""
     theme, px, font = style.theme, style.px, style.text_font(sizes.name - 1)
     high = px(1.7 * (sizes.name - 1))
     key = QRectF(place.left(), place.center().y() - high - px(1),

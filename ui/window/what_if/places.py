@@ -1,4 +1,4 @@
-"""Where the parts of the strip stand: a function of its width, and of what it has to say."""
+"""The places of the strip's parts: a function of its width and of its words."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Sizes:
     """Lengths and letters of a strip, at scale 1."""
 
     high: float
-    pad: float  # around what stands in it
+    pad: float  # around its contents
     gap: float  # between its parts
     title: float  # letters of the title; 0 for none
-    name: float  # letters of names, of fields, of figures, and of those that count now
+    name: float  # name, field, was, now: letters of names, fields, earlier and present figures
     field: float
     was: float
     now: float
     field_high: float
     stacked: bool  # whether names stand over their fields
-    bar: float  # height of the bar of what is shown now
+    bar: float  # height of the bar of a present figure
 
 
 ROOMY = Sizes(84, 14, 20, 18, 14, 17, 17, 19, 38, True, 7)
@@ -44,8 +44,8 @@ class Control:
 
     name: str
     label: str
-    width: float  # of its field, in pixels
-    least: float  # the same where there is little room
+    width: float  # of the field, in pixels
+    least: float  # its width where there is little room
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class StripPlaces:
     title: QRectF
     labels: dict[str, QRectF]
     fields: dict[str, QRectF]
-    more: QRectF  # of the sign that some fields are not shown; null if all are
+    more: QRectF  # of the sign that some fields are hidden; null if none is
     figures: tuple[QRectF, ...]
     back: QRectF  # of the key that goes back; null without it
 
@@ -81,18 +81,18 @@ def places(
     size: tuple[float, float], sizes: Sizes, style: Style, controls: Sequence[Control],
     figures: Sequence[FigureWords], back: str, first: Sequence[str],
 ) -> StripPlaces:  # fmt: skip
-    """Return where everything stands.
+    """Return the places of all parts.
 
-    While figures are compared they come first, and fields that then have no room are left out
-    until they have faded; otherwise as many figures are shown as have room beside the fields.
+    While figures are compared they come first, and fields without room are left out until the
+    figures have faded; otherwise as many figures are shown as have room beside the fields.
 
-    size: of the strip, in pixels.
+    size: size of the strip, in pixels.
     first: names of fields that are shown before others.
     """
     px, (width, high) = style.px, size
     comparing = any(figure.was for figure in figures)
     pad, gap = px(sizes.pad), px(sizes.gap)
-    name = style.text_font(sizes.name, bold=True)  # as wide as it may become
+    name = style.text_font(sizes.name, bold=True)  # the widest that a name may become
     x, stop = pad, width - pad
     title = QRectF()
     if sizes.title:
@@ -153,7 +153,7 @@ def places(
     while widths and x + sum(widths) + gap * (len(widths) - 1) > stop + 1 and not comparing:
         widths.pop()
     if widths:
-        # They have columns of their own, as wide as there is room for.
+        # Figures have columns of their own, as wide as there is room for.
         free = stop - x - sum(widths) - gap * (len(widths) - 1)
         each = max(free, 0.0) / len(widths)
         for wide in widths:

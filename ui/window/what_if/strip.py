@@ -62,7 +62,7 @@ _MODIFIERS = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_M
 ROOMY_HIGH = 1000
 """Height of a window, at scale 1, from which the strip is two lines high."""
 LOW = 720
-"""Height of a window in which the strip's letters are of scale 1 at most."""
+"""Height of a window in which the strip's letters have scale 1 at most."""
 _EDGE, _ABOVE = 16.0, 3.0
 _LIST = 12.0
 """Letters of a `ChoiceBox` at scale 1."""
@@ -83,17 +83,17 @@ def sentences() -> dict[str, str]:
 
 @guarded
 class WhatIfStrip(Painted):
-    """Fields that change the run at once, and what a change has done to its figures.
+    """Fields that change the run at once, and the effect of a change on the run's figures.
 
     fields: the widgets, by the names of `QUESTIONS`.
-    question: what has been asked, as a sentence, while the answer stands beside it.
+    question: the question as a sentence, while the answer stands in the strip.
     """
 
     ground = False
     touched = Signal()
-    """Somebody uses it."""
+    """Somebody uses the strip."""
     rested = Signal()
-    """Maybe nobody does so any longer."""
+    """Maybe nobody uses the strip any longer."""
 
     def __init__(self, session: Session, *, stage: bool = False) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class WhatIfStrip(Painted):
         self._back = self._changed = self.question = ""
         self._filters = False
         self._later = QTimer(self, singleShot=True, interval=0)
-        """The focus moves: where to is known when it is there."""
+        """Waits until the focus has moved: only then is its new place known."""
         self._later.timeout.connect(self.arrange)
         self._later.timeout.connect(self.rested)
         self.fields: dict[str, Stepper | Switch | ChoiceBox] = {}
@@ -153,7 +153,7 @@ class WhatIfStrip(Painted):
     def put_focus(self, name: str) -> None:
         """Let the arrow keys change a field."""
         self._changed = name
-        self.refresh()  # where there is little room, it takes the place of another
+        self.refresh()  # where there is little room, the field takes the place of another
         self.fields[name].setFocus(Qt.FocusReason.ShortcutFocusReason)
         if isinstance(stepper := self.fields[name], Stepper):
             stepper.edit.selectAll()
@@ -161,7 +161,7 @@ class WhatIfStrip(Painted):
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is typed that nobody has been told of, or a list is open."""
+        """Whether a typed text has not been reported yet, or a list is open."""
         if QApplication.activePopupWidget() is not None:
             return True
         steppers = (each for each in self.fields.values() if isinstance(each, Stepper))
@@ -169,14 +169,14 @@ class WhatIfStrip(Painted):
 
     @property
     def used(self) -> bool:
-        """Whether a field has the focus, a list is open, or an answer stands in it."""
+        """Whether a field has the focus, a list is open, or an answer stands in the strip."""
         popup = QApplication.activePopupWidget()
         opened = popup is not None and popup.parent() in self.fields.values()
         return opened or bool(self._focused) or self._what_ifs.compared is not None
 
     @property
     def settings(self) -> AskedFor | None:
-        """What has been asked for last."""
+        """The settings that were asked for last."""
         trace, scenario = self._session.trace, self._what_ifs.scenario
         if trace is None or scenario is None:
             return None
@@ -207,7 +207,7 @@ class WhatIfStrip(Painted):
             self._set_number(name, _stepped(now.width, by, fine, MOST_WIDTH))
 
     def drag_number(self, setting: str, by: int, fine: bool) -> None:
-        """Change a number of a caption by its name there: twice or half of it, or a little."""
+        """Change a number of a caption, by its name there: double it, halve it, or a little."""
         now, scenario = self.settings, self._what_ifs.scenario
         if now is None or scenario is None:
             return
@@ -363,12 +363,12 @@ class WhatIfStrip(Painted):
 
     @property
     def figures(self) -> tuple[FigureWords, ...]:
-        """What it says of tiles, bytes and time."""
+        """The words about tiles, bytes and time."""
         return self._figures
 
     @property
     def theme(self) -> Theme:
-        """Colours that it has now."""
+        """The present colours."""
         return self._style.theme
 
     def set_style(self, style: Style) -> None:
@@ -397,7 +397,7 @@ class WhatIfStrip(Painted):
 
     @property
     def sizes(self) -> Sizes:
-        """Lengths and letters that it has now."""
+        """The present lengths and letters."""
         return self._sizes
 
     def sizeHint(self) -> QSize:
@@ -407,7 +407,7 @@ class WhatIfStrip(Painted):
         return QSize(0, self.sizeHint().height())
 
     def _card(self) -> QRectF:
-        """Return the strip without what it keeps free around itself."""
+        """Return the strip without the free space around it."""
         if self._stage:
             return QRectF(self.rect())
         edge, above = self._style.px(_EDGE) / 2, self._style.px(_ABOVE)
@@ -467,7 +467,7 @@ class WhatIfStrip(Painted):
 
 
 def _stepped(number: int, by: int, fine: bool, most: int, least: int = 1) -> int:
-    """Return twice or half of a number, or a little more or less."""
+    """Return a number doubled or halved, or a little more or less."""
     if fine:
         return min(max(number + by * least, least), most)
     return min(2 * number, most) if by > 0 else max(number // 2, 1)

@@ -1,4 +1,4 @@
-"""What the strip says of a run and of what a change has done to it."""
+"""The strip's words about a run, and about the effect of a change."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class FigureWords:
     was: str  # before the change; empty if nothing is compared
     now: str
     after: str  # words behind the figure
-    factor: str  # ``÷ 3.8``; empty if nothing is compared, or one of the two is not known
-    worse: bool | None  # whether more than before, by what is shown; None if the same
+    factor: str  # ``÷ 3.8``; empty if nothing is compared, or a figure is not known
+    worse: bool | None  # whether more than before, by the words on show; None if the same
     bars: tuple[float, float]  # before and after, as shares of the longer
     tip: str
 
 
 def figures_words(now: RunFigures | None, compared: WhatIf | None) -> tuple[FigureWords, ...]:
-    """Return tiles, bytes and time of a run, and of the one before if they are compared."""
+    """Return tiles, bytes and time of a run, and of the run before if both are compared."""
     was = compared.was if compared else None
     tiles, size, seconds = compared.factors if compared else (None, None, None)
     why = now.why if now else ""
@@ -59,7 +59,7 @@ def _figure(
     same = before == said
     longest = max(was, now) or 1
     number, _, unit = before.rpartition(" ")
-    if number and said.endswith(f" {unit}"):  # a unit is said once
+    if number and said.endswith(f" {unit}"):  # the unit once only
         before = number
     words = SAME if same else factor_words(factor)
     worse = None if same else factor > 1
@@ -67,7 +67,7 @@ def _figure(
 
 
 def factor_words(factor: float) -> str:
-    """Return a factor, or the one that divides: ``× 2.1``, ``÷ 3.8``, ``÷ 1.04``."""
+    """Return a factor in words, below 1 as a division: ``× 2.1``, ``÷ 3.8``, ``÷ 1.04``."""
     sign, size = ("×", factor) if factor >= 1 else ("÷", 1 / factor)
     digits = 2 if size < 1.095 else 1 if size < 99.95 else 0
     return f"{sign} {size:,.{digits}f}".replace(",", "\u2009")
@@ -87,7 +87,7 @@ def _changes(was: AskedFor, now: AskedFor) -> list[str]:
 
 
 def back_words(was: AskedFor, now: AskedFor) -> str:
-    """Return what one goes back to: ``back to 16 × 16``."""
+    """Return the settings to which one goes back: ``back to 16 × 16``."""
     changed = _changes(was, now)
     said = {
         "rows": tile_text(was.rows, was.cols),
@@ -101,7 +101,7 @@ def back_words(was: AskedFor, now: AskedFor) -> str:
 
 
 def question_words(was: AskedFor, now: AskedFor) -> str:
-    """Return what has been asked: ``What if the tile were larger?``."""
+    """Return the question that was asked: ``What if the tile were larger?``."""
     changed = _changes(was, now)
     if len(changed) != 1:
         return "What if?"

@@ -55,7 +55,7 @@ SENTENCE_TOKENS = 512
 """Tokens of a typed text: twice as many as in training; the language model takes 0.1 s."""
 
 TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
-"""Bytes, events and lanes of a Chrome trace beside a schedule: a parsed byte takes up to some thirty.
+"""Bytes, events and lanes of a Chrome trace beside a schedule: a byte takes up to thirty, parsed.
 The largest schedule that we write has 2**16 events, which take 7 MB."""
 
 NOTE_BYTES = 2**20

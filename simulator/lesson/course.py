@@ -19,11 +19,11 @@ PATHS = {
 }
 """Title of each path, and what it is about."""
 BESIDE = "For lecturers"
-"""Where lessons stand that belong to no part of the course."""
+"""The title above lessons that belong to no part of the course."""
 
 
 def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
-    """Return the lessons of a folder by their order, then by title; of steps titles are read."""
+    """Return the lessons of a folder by order, then by title; only titles of steps are read."""
     found = []
     for path in folder.glob("*.md"):
         try:
@@ -44,7 +44,7 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
 
 
 def course() -> tuple[LessonTitle, ...]:
-    """Return the lessons of the course, part by part: those of Tilescope that have a part."""
+    """Return the lessons of the course, part by part: Tilescope's lessons that have a part."""
     return tuple(lesson for lesson in list_lessons() if lesson.part)
 
 
@@ -98,7 +98,7 @@ class CoursePath:
         return sum(lesson.minutes for lesson in self.lessons)
 
     def next_lesson(self, done: Collection[str]) -> LessonTitle | None:
-        """Return the first lesson not in `done` (stems of files) whose needs on this path are."""
+        """Return the first lesson not in `done` (stems of files) whose needs here are done."""
         open_ = {lesson.name for lesson in self.lessons if lesson.path.stem not in done}
         return next(
             (each for each in self.lessons if each.name in open_ and not open_ & {*each.needs}),
@@ -120,11 +120,11 @@ class LessonNeed:
     """A lesson that another one needs."""
 
     lesson: LessonTitle
-    depth: int  # 1: it is needed itself; 2: by one that is; and so on
+    depth: int  # 1: the lesson needs this one itself; 2: a needed lesson does; and so on
 
 
 def needs_of(lesson: LessonTitle, lessons: Collection[LessonTitle]) -> tuple[LessonNeed, ...]:
-    """Return all that a lesson needs, each once, after the lesson that needs it."""
+    """Return all lessons that a lesson needs, each once, after the lesson that needs it."""
     by_name = {each.name: each for each in lessons}
     found: dict[str, LessonNeed] = {}
 

@@ -23,15 +23,15 @@ from simulator.study.declared import load
 load("captions")
 
 Formats = Mapping[str, Callable[[float, int], str]]
-"""Writes a number: by the format's name, given the number and the digits asked for."""
+"""Functions that write a number, by the format's name: given the number and its digits."""
 
 FORMATS = ("bytes", "decimal", "count", "number", "percent", "time", "times", "text")
 """Ways to write a number; ``ui.look.lesson_text`` has the functions."""
 DIGITS = {"number": 3, "percent": 0, "times": 1}
-"""Formats that take a number of digits, and how many there are when none are said."""
+"""Formats that take a number of digits, and how many digits each has by default."""
 
 _PLAIN = {"": "", "count": "", "number": "", "percent": "%", "times": "×"}
-"""Formats of an answer that is typed, and the unit that each gives it."""
+"""Formats of a typed answer, and the unit that each format gives."""
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
 _MOST_DIGITS = 60  # digits of a whole number: the matmul FLOPs of the largest scenario have some 25
@@ -60,7 +60,7 @@ def replaced(text: str, by: Callable[[str], str]) -> str:
 
 
 def first_mistake(text: str) -> tuple[str, InputError] | None:
-    """Return what can never be a number in a text, and why, without computing anything."""
+    """Return the first ``{{ }}`` in a text that can never be a number, and why; compute nothing."""
     for count, (content, _) in enumerate(placeholders(text)):
         try:
             if count == PLACEHOLDERS:
@@ -84,7 +84,7 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
 
 
 def computed(content: str, numbers: Numbers) -> Value:
-    """Return what the expression of a ``{{ }}`` is, whatever its format."""
+    """Return the value of the expression in a ``{{ }}``, whatever its format."""
     return _computed(content, numbers)[0]
 
 
@@ -125,7 +125,7 @@ def the_expression(text: str) -> str | None:
 
 
 def number_asked(text: str) -> str:
-    """Return the unit that the format of an answer gives it: "%", "×" or none."""
+    """Return the unit of an answer, by its format: "%", "×" or none."""
     content = the_expression(text)
     if content is None:
         raise refuse("", "answer", text, "one {{ expression | format }} and nothing else")
@@ -136,7 +136,7 @@ def number_asked(text: str) -> str:
 
 
 def computed_number(text: str, numbers: Numbers) -> tuple[float, int]:
-    """Return the number that an answer is, as it is written, and its digits after the point."""
+    """Return the number of an answer, as it is written, and its digits after the point."""
     content = the_expression(text) or ""
     result, form, digits = _computed(content, numbers)
     if isinstance(result, str) or not math.isfinite(result):

@@ -24,7 +24,7 @@ PARTS = (
 )
 """The parts of the course, by number from 1."""
 Level = Literal["linear algebra", "machine learning", "GPU", "lecturers"]
-"""What one knows already; or who a lesson is for."""
+"""What readers know already, or who a lesson is for."""
 MOST_MINUTES = 120
 PathName = Literal["linear algebra", "ML engineer", "CUDA engineer"]
 """Whom a path through the course is for."""
@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
 
 
 def front_matter(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonMistake]]:
-    """Return the front matter, the line after it, and what is wrong with it."""
+    """Return the front matter, the line after it, and its mistakes."""
     first = next((n for n, line in enumerate(lines) if line.strip()), 0)
     if lines[first].strip() != FRONT:
         wrong = Mistake("title", "", f"front matter between lines of {FRONT} at the top")

@@ -1,8 +1,8 @@
-"""A view as a string: a scenario, a place in its run, and what the window shows of it.
+"""A view as a string: a scenario, a place in its run, and the window's layout and choices.
 
-``tilescope:1/`` and what follows: JSON, deflated, in the letters of addresses. A string from a
-stranger is data. It names files only among those that ship; everything in it is checked as what
-an author of a lesson writes is checked.
+After ``tilescope:1/`` comes deflated JSON, in the letters of addresses. A string from a stranger is
+data. The string names only files that ship; everything in it is checked in the same way as the text
+of a lesson's author.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
 
 SCHEME = "tilescope:"
-HEAD = f"{SCHEME}1/"  # what a link begins with; the number is that of what follows
-MOST_LETTERS = 2000  # of a link: more are cut in messages and by some browsers
-_MOST_BYTES = 2**16  # of what a link says
+HEAD = f"{SCHEME}1/"  # a link's beginning, with the number of its format
+MOST_LETTERS = 2000  # letters of a link: longer links are cut in messages and by some browsers
+_MOST_BYTES = 2**16  # bytes of a link's JSON
 _LINK = re.compile(r"[A-Za-z0-9_-]+")
-# Words that links are full of: they take few letters where they are known beforehand. A link of
-# today has to be read by every later version, so this never changes.
+# Words that links are full of: words that are known beforehand take few letters. Every later
+# version has to read the links of today, so this never changes.
 _KNOWN = (
     b'"faults":{"hardware":{"preset":"H100-SXM"A100-SXM"position":{"kind":"rope","theta":10000.0'
     b'"scores":{"softcap":"alibi":true"sink_logits":"batch":{"lengths":["queries":["sequence":'
@@ -60,19 +60,19 @@ def _no_choices() -> ChooseTable:
 
 @dataclass(frozen=True, slots=True)
 class ViewLink:
-    """A view that a string says."""
+    """The view that a link describes."""
 
     scenario: Scenario
     cursor: Cursor = field(default_factory=first_cursor)
     row: int = 0  # the query row that is explained
-    # layout, panel: name of the layout, and of its panel in front of others; "" for what is there
+    # layout, panel: name of the layout, and of its panel in front of others; "" for no change
     layout: str = ""
     panel: str = ""
     choices: ChooseTable = field(default_factory=_no_choices)  # what is chosen in panels
 
     @property
     def text(self) -> str:
-        """The string."""
+        """The link, as a string."""
         said = {
             "visit": self.cursor.visit, "op": self.cursor.op, "row": self.row,
             "layout": self.layout, "panel": self.panel,
@@ -115,7 +115,7 @@ def read_link(text: str) -> ViewLink:
 
 
 def _unpacked(code: str) -> dict[str, Any]:
-    """Return what the letters of a link say."""
+    """Return the JSON in the letters of a link."""
     damaged = refuse("link", "", HEAD + code, "a whole link: this one is damaged")
     if not _LINK.fullmatch(code):
         raise damaged
@@ -143,7 +143,7 @@ def _no_number(name: str) -> None:
 
 @cache
 def _shipped() -> frozenset[str]:
-    """Return the files that a link may name, by their places in the assets."""
+    """Return the files that a link may name, by their paths in the assets."""
     return frozenset(
         path.relative_to(ASSETS).as_posix()
         for ending in ("safetensors", "npz")
@@ -152,7 +152,7 @@ def _shipped() -> frozenset[str]:
 
 
 def _with_shipped_name(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return a scenario's tables with the path of a shipped file as its place in the assets."""
+    """Return a scenario's tables with the path of a shipped file as its path in the assets."""
     path = tables.get("input", {}).get("path")
     if path is None:
         return tables
@@ -165,7 +165,7 @@ def _with_shipped_name(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_place(scenario: Scenario) -> Scenario:
-    """Return a scenario whose input is a file that ships, by its path here."""
+    """Return a scenario with the path of its shipped input file on this machine."""
     said = scenario.input
     if said.path is not None:
         if said.path not in _shipped():

@@ -55,7 +55,7 @@ def zeroed_off(n: Numbers, row: int, renormalised: int = 0) -> float:
 
 
 def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
-    """Return which keys a row sees, its weights over all keys, and those over the visible ones."""
+    """Return the keys that a row sees, its weights over all keys, and over the visible keys."""
     cell_of(n.workload, "m", row, 0)
     head, own = n.single(row)
     single, inputs = n.trace.single_heads

@@ -1,6 +1,6 @@
-"""The numbers of a run that a lesson's text may ask for, and those of the scenario by name.
+"""The numbers of a run that a lesson's text may ask for, and the scenario's numbers by name.
 
-All of them ask the simulator, at the scenario and the cursor of a step.
+The simulator computes all of them, at the scenario and the cursor of a step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "features": lambda w: w.sizes["feature"],
     "element_bytes": lambda w: w.width,
 }
-"""Names of what the step's scenario says, as docs/files.md spells them."""
+"""Numbers of the step's scenario, by their names as docs/files.md spells them."""
 
 
 @known
@@ -197,7 +197,7 @@ def shared_with(n: Numbers, rows: float, cols: float) -> int:
 
 
 def _with_tiles(n: Numbers, rows: float, cols: float) -> Workload:
-    """Return the workload with other tiles, refused like those of a scenario."""
+    """Return the workload with other tiles, refused like the tiles of a scenario."""
     w = replace(n.workload, rows=max(1, int(rows)), cols=max(1, int(cols)))
     for key, size, length in (("rows", w.rows, w.seqlen_q), ("cols", w.cols, w.seqlen_k)):
         if -(-length // size) > MAX_BLOCKS:

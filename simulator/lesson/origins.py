@@ -1,4 +1,4 @@
-"""Where the numbers in a lesson's text come from: cells of the run, or a setting of it."""
+"""Where the numbers in a lesson's text come from: cells of the run, or a setting."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _POINTS: dict[str, Callable[..., Pointer]] = {
     "visible": lambda row: Pointer(row=row),
     "error": lambda row: Pointer(row=row),
 }
-"""What on the board a function's number comes from, given its arguments."""
+"""The place on the board that a function's number comes from, given its arguments."""
 
 
 def fill_placed(
     text: str, numbers: Numbers, formats: Formats, part: str
 ) -> tuple[str, tuple[NumberPlace, ...]]:
-    """Return a text with its numbers, and where those stand that come from somewhere."""
+    """Return a text with its numbers, and the places in it of numbers with an origin."""
     out, end, places = "", 0, []
     for content, start in placeholders(text):
         out += text[end:start]
@@ -44,7 +44,7 @@ def fill_placed(
 
 
 def origin_of(content: str, numbers: Numbers) -> Origin | None:
-    """Return where the number of a ``{{ }}`` that can be computed comes from; None for nowhere."""
+    """Return where the number of a computable ``{{ }}`` comes from; None if from nowhere."""
     tree = ast.parse(content.partition("|")[0].strip(), mode="eval").body
     if isinstance(tree, ast.Name) and tree.id in SETTINGS:
         return Origin((), tree.id)

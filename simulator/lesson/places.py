@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """One thing that a step points at; the others are None."""
+    """One thing that a step points at; the other fields are None."""
 
     tile: tuple[int, int] | None = None  # row block and column block
     row: int | None = None  # query row
     cell: Cell | None = None  # a cell of the current head
     # place in the lines of the algorithm's paper, from 0, as `code_lines` counts them
     line: int | None = None
-    # the comment beside a barrier of the algorithm's kernel, which is taken away; "" for none
+    # the comment beside the barrier that is taken out of the algorithm's kernel; "" for none
     barrier: str = ""
 
 
@@ -34,12 +34,12 @@ class Origin:
     """Where a number comes from."""
 
     points: tuple[Pointer, ...]  # on the board
-    setting: str = ""  # a number of the scenario by its name in texts; "" if it is none
+    setting: str = ""  # a number of the scenario by its name in texts; "" for none
 
 
 @dataclass(frozen=True, slots=True)
 class NumberPlace:
-    """A number in a step's text that comes from somewhere."""
+    """A number in a step's text that has an origin."""
 
     part: str  # which text: ``caption`` or ``answer``
     start: int  # its first letter
@@ -49,7 +49,7 @@ class NumberPlace:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What of the score matrix is in sight, as far as the shape of the board allows."""
+    """The part of the score matrix in sight, as far as the shape of the board allows."""
 
     # rows, keys: first and last, from 0; they may reach beyond the matrix
     rows: tuple[float, float]
@@ -100,7 +100,7 @@ def _check_tile(program: TileProgram, tile: tuple[int, int], key: str) -> None:
 
 
 def framing_of(program: TileProgram, camera: CameraTable) -> Framing:
-    """Return what a step wants to be in sight."""
+    """Return the part of the score matrix that a step wants in sight."""
     w = program.workload
     if camera.tile is None:
         return whole(program)
@@ -119,7 +119,7 @@ def whole(program: TileProgram) -> Framing:
 
 
 def pointer_of(program: TileProgram, point: PointTable) -> Pointer:
-    """Return what a step points at."""
+    """Return the thing that a step points at."""
     w = program.workload
     if point.tile is not None:
         _check_tile(program, point.tile, "point.tile")

@@ -23,7 +23,7 @@ class Prediction:
     within: float = 0.0  # a number that is no further off counts as right
     span: tuple[float, float] | None = None  # ends of the scale, if a number has one
     choices: tuple[str, ...] = ()  # texts to choose from, Markdown
-    # a tensor and a row of it, in which a cell is clicked
+    # a tensor and its row in which the student clicks a cell
     click: tuple[str, int] | None = None
 
     @property
@@ -38,7 +38,7 @@ class GuessOutcome:
 
     guess: float
     right: bool
-    apart: float  # guess minus answer; of choices and cells 0 or 1
+    apart: float  # guess minus answer; for choices and cells 0 or 1
     factor: float  # how many times too large, or too small, from 1; 0 where signs differ
 
 
@@ -48,7 +48,7 @@ def outcome(prediction: Prediction, guess: float) -> GuessOutcome:
     if not prediction.is_number:
         return GuessOutcome(guess, guess == truth, float(guess != truth), 0.0)
     apart = guess - truth
-    # A distance that only rounding makes larger than allowed is not.
+    # A distance that only rounding makes larger than allowed counts as right.
     right = abs(apart) <= prediction.within * (1 + 1e-9)
     ratio = guess / truth if truth and guess and guess / truth > 0 else 0.0
     return GuessOutcome(guess, right, apart, max(ratio, 1 / ratio) if ratio else 0.0)

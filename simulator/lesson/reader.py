@@ -5,7 +5,7 @@ a block ```` ```toml step ```` that says the state, then the caption. Scenarios 
 everything in a lesson that is not prose is TOML, too, and a step changes a scenario with the keys
 of a scenario file.
 
-When the file is read, each step is completed from those before it, so steps can be shown in any
+When the file is read, each step is completed from the steps before, so steps can be shown in any
 order. docs/writing-lessons.md has the format.
 """
 
@@ -117,7 +117,7 @@ class _Reader:
         self._layouts = layouts
         self.scenario = Scenario()
         self._file: Scenario | None = None
-        """What the file contains whose title is carried on; None after a title of the lesson's."""
+        """The scenario in the file whose title still holds; None once the lesson sets a title."""
         self.steps: list[Step] = []
         self.mistakes: list[LessonMistake] = []
 
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _keyed(prefix: str, make: Callable[[], R]) -> R:
-    """Return what a function makes; keys in its errors are those of a scenario, under `prefix`."""
+    """Return the result of `make`; keys in its errors get `prefix` before them."""
     try:
         return make()
     except InputError as error:
@@ -265,7 +265,7 @@ def _split(lines: list[str]) -> tuple[int, list[str], str]:
 
 
 class _TextError(Exception):
-    """A text that is too long, or a number in it that can never be one: a part of the text."""
+    """A text that is too long, or the part of a text that can never be a number."""
 
     def __init__(self, key: str, piece: str, mistake: Mistake) -> None:
         super().__init__(key, piece, mistake)
@@ -351,12 +351,11 @@ def resolve_step(
 ) -> ResolvedStep:
     """Return a step with its numbers computed.
 
-    The result depends only on the lesson and the number, and on what can `watch` kernels: going
-    back gives the same state.
+    The result depends only on the lesson, the number and `watch`: going back gives the same state.
 
-    number: which of its good steps, from 0.
-    watch: shows a race of a kernel; by itself, what was recorded.
-    run: gives the run of a scenario, of which the numbers are; by itself, one on NumPy.
+    number: which of the lesson's good steps, from 0.
+    watch: shows a race of a kernel; by default, the recorded race.
+    run: gives the run of a scenario, for the numbers; by default, a run on NumPy.
     """
     from simulator.lesson.expressions import fill
     from simulator.lesson.origins import fill_placed

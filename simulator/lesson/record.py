@@ -25,24 +25,24 @@ from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, program_of, usual_run
 
-MOST_WORDS = 45  # words of a caption, so that it can be read from the last row
+MOST_WORDS = 45  # most words of a caption that people can read from the last row
 TEXTS = ("title", "caption", "question", "answer", "notes")  # the texts that may contain ``{{ }}``
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A view, and what is said about it, from which a step is made."""
+    """A view and its texts, from which a step is made."""
 
     title: str  # its heading, one line
-    scenario: Scenario  # the one that is shown
+    scenario: Scenario  # the scenario that is shown
     cursor: Cursor  # cursor, start: the place of the step; and where it starts, if it plays
     start: Cursor | None = None
     row: int = 0  # the query row that is explained
-    # layout, panel: name of the layout, and of its panel in front of others; "" for those of the
-    # previous step
+    # layout, panel: name of the layout, and of its panel in front of others; "" for the previous
+    # step's
     layout: str = ""
     panel: str = ""
-    points: tuple[Pointer, ...] = ()  # what to point at
+    points: tuple[Pointer, ...] = ()  # things to point at
     # caption, question, answer, notes: Markdown with formulas and ``{{ }}``; question and answer,
     # or neither
     caption: str = ""
@@ -93,7 +93,7 @@ def lesson_text(path: Path, copy_of: Path | None = None) -> str:
 
 
 def _copied(source: Path, path: Path) -> str:
-    """Return the text of a lesson if it means the same in another folder."""
+    """Return the text of a lesson; refuse a text that means something else in another folder."""
     if os.path.exists(path):
         raise refuse(str(path), "", "", "a new file for the copy: this one is there already")
     text = read_text(source)
@@ -158,7 +158,7 @@ def filled(
 def scenario_change(
     before: Scenario, after: Scenario, folder: Path | None = None
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return what a step has to clear and to change to get from one scenario to another."""
+    """Return the keys that a step clears and changes to get from one scenario to another."""
     old, new = scenario_tables(before), scenario_tables(after)
     path = new.get("input", {}).get("path")
     if path and folder is not None and path != old.get("input", {}).get("path"):
@@ -180,7 +180,7 @@ def scenario_change(
 
 
 def _place(program: TileProgram, cursor: Cursor) -> PlaceTable:
-    """Return a cursor in words that still mean something after a change of the scenario."""
+    """Return a cursor as a place that keeps its meaning after a change of the scenario."""
     for end, at in (("first", first_cursor()), ("last", last_cursor(program))):
         if cursor == at:
             return PlaceTable.model_validate({"end": end})
@@ -239,7 +239,7 @@ def _place_value(place: PlaceTable) -> Any:
 
 
 def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the keys of a step, one for each line; those of `change` are dotted."""
+    """Return the keys of a step, one for each line; keys in `change` are dotted."""
     change = data.pop("change", {})
     lines = list(data.items())
     at = [key for key, _ in lines].index("clear") + 1 if "clear" in data else 0

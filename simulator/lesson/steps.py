@@ -33,9 +33,9 @@ class Step:
     # name of the panel that is in front of others in its place; "" for the layout's first
     panel: str
     choices: ChooseTable  # what is chosen in panels
-    points: tuple[Pointer, ...]  # what it points at
-    pace: float  # how many times as fast as usual it plays
-    camera: Framing  # what of the score matrix is in sight
+    points: tuple[Pointer, ...]  # things that the step points at
+    pace: float  # how many times as fast as usual the step plays
+    camera: Framing  # the part of the score matrix in sight
 
     @property
     def slide(self) -> str:
@@ -70,8 +70,8 @@ class Lesson:
     title: str  # title, summary: what it is about
     summary: str
     order: int  # its place in the list of lessons
-    steps: tuple[Step, ...]  # those that can be shown
-    mistakes: tuple[LessonMistake, ...]  # what is wrong with the others
+    steps: tuple[Step, ...]  # the steps that can be shown
+    mistakes: tuple[LessonMistake, ...]  # mistakes in the rest of the file
     carried: Scenario  # the scenario that a further step would change
 
 
@@ -85,9 +85,9 @@ class ResolvedStep(Step):
     notes: str  # notes, question, answer: for the speaker; "" where there is none
     question: str
     answer: str
-    places: tuple[NumberPlace, ...] = ()  # numbers of caption and answer that come from somewhere
-    prediction: Prediction | None = None  # what is asked before the step is shown
-    waits: bool = False  # whether this is the moment before: its caption is the question alone
+    places: tuple[NumberPlace, ...] = ()  # numbers of caption and answer that have an origin
+    prediction: Prediction | None = None  # the question before the step is shown
+    waits: bool = False  # whether the step's question waits: the caption is the question alone
 
     @property
     def covered(self) -> tuple[str, ...]:
@@ -114,13 +114,13 @@ class LessonTitle:
 
     @property
     def name(self) -> str:
-        """Its name without its number."""
+        """The lesson's name without its number."""
         return self.path.stem.lstrip("0123456789-")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the course, or what stands beside it."""
+    """A part of the course, or the lessons beside the course."""
 
     number: int  # from 1; 0: beside the course
     title: str
@@ -128,7 +128,7 @@ class Part:
 
     @property
     def numeral(self) -> str:
-        """Its number as it is written."""
+        """The part's number in Roman numerals; empty beside the course."""
         return ("", "I", "II", "III", "IV")[self.number]
 
     @property
@@ -138,10 +138,10 @@ class Part:
 
 
 def place_of_question(lesson: Lesson, number: int) -> Step:
-    """Return what is shown while the question before a step waits.
+    """Return the step that is shown while the question before a step waits.
 
-    A step that plays waits where its playing starts. Any other shows what was there before it: the
-    picture of the step before, or for the first step its own run at the beginning.
+    A step that plays waits where its playing starts. Any other step waits at the picture of the
+    step before; the first step waits at the beginning of its own run.
     """
     step = lesson.steps[number]
     if step.start is not None:

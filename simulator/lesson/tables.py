@@ -1,4 +1,4 @@
-"""The TOML of lessons: what a step may say; and what a link says."""
+"""The TOML of lessons: the keys of a step, and the keys of a link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Number = Annotated[int, Field(ge=0)]
 
 
 def _shaped(kinds: tuple[type, ...], words: str) -> BeforeValidator:
-    """Return a function that makes lists of certain types tuples and refuses anything else."""
+    """Return a validator that makes lists of certain types tuples and refuses anything else."""
 
     def shape(value: object) -> object:
         value = as_tuple(value)
@@ -123,7 +123,7 @@ def _camera(value: object) -> object:
 
 
 class CameraTable(Table):
-    """What of the score matrix is in sight: all of it, or so many tiles around one of them."""
+    """The part of the score matrix in sight: all of it, or `tiles` tiles around one tile."""
 
     everything: bool = False
     tile: Tile | None = None
@@ -173,10 +173,10 @@ else:
 
 
 class ChooseTable(_ChosenInStudies):
-    """Choices in panels, as far as a scenario does not say them."""
+    """Choices in panels that are no keys of a scenario."""
 
 
-MOST_CHOICES = 4  # as many choices as a question has at most: keys 1 to 4
+MOST_CHOICES = 4  # most choices of a question: keys 1 to 4
 
 
 def _ends(value: object) -> object:
@@ -222,7 +222,7 @@ class PredictTable(Table):
 
 
 class StepTable(Table):
-    """What a step says; everything that it leaves out stays as in the previous step."""
+    """The keys of a step; a key that is left out stays as in the previous step."""
 
     scenario: str | None = None
     clear: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
@@ -258,7 +258,7 @@ _Name = Annotated[str, Field(max_length=TITLE_LETTERS)]
 
 
 class LinkTable(Table):
-    """What a link says."""
+    """The keys of a link."""
 
     scenario: dict[str, Any] = Field(default_factory=dict)
     visit: _Counted = 0

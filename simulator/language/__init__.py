@@ -1,1 +1,1 @@
-"""A small causal language model of our own: its tokens, what it computes, how it goes on."""
+"""A small causal language model of our own: tokens, computation, continuation of a text."""

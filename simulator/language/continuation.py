@@ -41,10 +41,10 @@ def continued(
     *,
     cached: bool = True,
 ) -> Iterator[Drawn]:
-    """Yield the tokens with which a model continues some, without end.
+    """Yield the tokens with which a model continues `tokens`, without end.
 
-    temperature: what divides the logits; 0: greedy, the most probable token each time.
-    cached: whether keys and values are kept; otherwise each token is computed from all before it.
+    temperature: the divisor of the logits; 0: greedy, the most probable token each time.
+    cached: whether keys and values are kept; else each token is computed from all tokens before it.
     """
     rng, tokens = np.random.default_rng(seed), list(tokens)
     cache, left = Cache(), tokens

@@ -1,4 +1,4 @@
-"""GGUF: a Llama with quantised weights, as llama.cpp stores it, read as the model that it is.
+"""GGUF: a Llama with quantised weights, as llama.cpp stores it, read as a `LanguageModel`.
 
 References
 ----------
@@ -24,9 +24,9 @@ _NUMBERS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
 _TEXT, _LIST, _NORMAL = 8, 9, 1
-"""Types of values, and of a token that is no special one."""
+"""The types of a text and of a list, and the type of a token that is not special."""
 _PART = 32
-"""Numbers of a block, which have one scale."""
+"""Numbers of a block, which share one scale."""
 _NAMES = {
     "embed": "token_embd", "norm": "output_norm", "norm1": "attn_norm", "norm2": "ffn_norm",
     "q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_output", "gate": "ffn_gate",
@@ -76,7 +76,7 @@ class GgufWeights(Mapping[str, F32]):
         end = start + int(np.prod(shape)) // numbers * size
         found = read(self._file[start:end]).reshape(shape)
         heads = {"q": self._shape.heads, "k": self._shape.kv_heads}.get(last)
-        if heads:  # of a pair that RoPE turns the numbers are neighbours in the file
+        if heads:  # in the file, both numbers of a pair that RoPE turns are neighbours
             found = found.reshape(heads, -1, 2, shape[1]).swapaxes(1, 2).reshape(shape)
         return frozen(np.ascontiguousarray(found))
 
@@ -94,7 +94,7 @@ class GgufWeights(Mapping[str, F32]):
 def read_gguf(path: Path) -> LanguageModel:
     """Return the Llama that a file holds; its weights are read when it first computes.
 
-    Raises OSError, ValueError: it cannot be read, or is another kind of file or model.
+    Raises OSError, ValueError: the file cannot be read, or is another kind of file or model.
     """
     try:
         said, tensors = _header(path.read_bytes())

@@ -25,11 +25,11 @@ from simulator.language.tokenizer import Tokenizer
 class LayerWeights:
     """The weights of one layer, each as it multiplies from the right."""
 
-    before: F32  # (width,) of the norm before attention
+    before: F32  # (width,), the gain of the norm before attention
     projections: F32  # (width, (heads + 2 kv_heads) dim) of Q, K and V side by side
     output: F32  # (heads dim, width)
-    between: F32  # (width,) of the norm before the gated layer
-    gated: F32  # (width, 2 hidden): the gate, then what it multiplies
+    between: F32  # (width,), the gain of the norm before the gated layer
+    gated: F32  # (width, 2 hidden): the gate, then the part that the gate multiplies
     down: F32  # (hidden, width)
 
 
@@ -44,7 +44,7 @@ class Cache:
         return self.k[0].shape[1] if self.k else 0
 
     def extended(self, layer: int, k: F32, v: F32) -> tuple[F32, F32]:
-        """Return all keys and values of a layer, these at the end, and keep them."""
+        """Add keys and values at the end of a layer's, and return all of the layer's."""
         if layer == len(self.k):
             self.k.append(k)
             self.v.append(v)
@@ -56,7 +56,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Logits of `n` tokens after `before` others, and lists of what each layer computes."""
+    """Logits of `n` tokens after `before` others, and lists of each layer's tensors."""
 
     logits: F32  # (n, vocabulary), or (1, vocabulary) of the last token alone
     q: list[F32]  # (heads, n, dim), RoPE applied
@@ -92,10 +92,10 @@ class LanguageModel:
     def run(
         self, tokens: Sequence[int], cache: Cache | None = None, *, last: bool = False
     ) -> Computed:
-        """Return the logits of what follows each token, and Q, K, V and weights of every layer.
+        """Return logits for the token after each token, and Q, K, V and weights of every layer.
 
-        tokens: at least one; the first of a text is the start.
-        cache: keys and values of the tokens before, which gains those of these.
+        tokens: at least one; the first token of a text is the start.
+        cache: keys and values of the tokens before; the keys and values of `tokens` are added.
         last: whether only the last token needs logits.
         """
         s, cache = self.shape, Cache() if cache is None else cache
@@ -151,7 +151,7 @@ def write_model(path: Path, shape: Shape, weights: Mapping[str, F32], tokenizer:
 def read_model(path: Path) -> LanguageModel:
     """Return the model that a file holds, with its float16 weights as float32.
 
-    Raises OSError, ValueError: it cannot be read, or holds something else.
+    Raises OSError, ValueError: the file cannot be read, or holds something else.
     """
     try:
         with safe_open(path, "numpy") as file:

@@ -1,4 +1,4 @@
-"""The language models that a scenario can name, where they are, and what brings them there."""
+"""The language models that a scenario can name, where their files are, and how to get them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from simulator.language.gguf import read_gguf
 from simulator.language.model import LanguageModel, read_model
 
 ModelName = Literal["own", "smollm2"]
-"""The model of our own, and SmolLM2."""
+"""Our own model, and SmolLM2."""
 WEIGHTS = ASSETS / "language" / "sentence-model.safetensors"
-"""Of the model of our own."""
+"""The weights of our own model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class KnownModel:
 
     title: str
     path: Path
-    expected: str  # what is said of a scenario that needs it while it is not there
+    expected: str  # the error's words for a scenario that needs the model while the file is missing
     read: Callable[[Path], LanguageModel]
     most: int  # tokens of a text: more would take seconds, or memory
 
@@ -50,5 +50,5 @@ MODELS: dict[ModelName, KnownModel] = {
 
 @lru_cache(maxsize=2)
 def opened(known: KnownModel) -> LanguageModel:
-    """Return a model, from its file when it is first asked for."""
+    """Return a model; its file is read at the first call."""
     return known.read(known.path)

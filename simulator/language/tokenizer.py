@@ -1,4 +1,4 @@
-"""Byte pairs: text as numbers of tokens and back, as the merges say that training found."""
+"""Byte pairs: text as numbers of tokens and back, by the merges that training found."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WORDS = (
     f"'(?:s|t|d|m|ll|ve|re)(?![{_LETTERS}])| ?[{_LETTERS}]+| ?[0-9]"
     f"| ?[^ \\t\\n\\r{_LETTERS}0-9]+|[ \\t\\n\\r]"
 )
-"""What is never merged across: a word with the space before it, a digit, signs, a line's end."""
+"""Parts that no merge joins: a word with the space before it, a digit, signs, a line's end."""
 GPT2_WORDS = r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?![^\s\d])|\s+"
-"""The same of GPT-2's tokenizer, with digits that stand alone."""
+"""The parts of GPT-2's tokenizer that no merge joins, with digits that stand alone."""
 _PRINTED = (*range(33, 127), *range(161, 173), *range(174, 256))
 BYTES = (*_PRINTED, *(byte for byte in range(256) if byte not in _PRINTED))
 """The bytes in the order of their tokens, from 1: as byte-level tokenizers number them."""
@@ -27,10 +27,10 @@ BYTE_OF = {
 
 
 class Tokenizer:
-    """Byte pairs that `merges` join, each a pair of numbers of tokens, the first joined first.
+    """A tokenizer of byte pairs: `merges` are pairs of token numbers, the first joined first.
 
     pieces: the bytes of each token if its number does not follow from the merges.
-    words: what is never merged across.
+    words: a regular expression of the parts that no merge joins.
     spaced: whether a space is put before a text.
     """
 
@@ -63,11 +63,11 @@ class Tokenizer:
         return [START, *(token for word in self._words.findall(text) for token in self._word(word))]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of `tokens`; what is no whole character becomes U+FFFD."""
+        """Return the text of `tokens`; bytes of no whole character become U+FFFD."""
         return b"".join(self.pieces[n] for n in tokens).decode("utf-8", "replace").removeprefix(" ")
 
     def label(self, token: int) -> str:
-        """Return what one token says, with the space before it."""
+        """Return the text of one token, with the space before it."""
         return self.pieces[token].decode("utf-8", "replace") or "<s>"
 
     def _word(self, word: str) -> list[int]:

@@ -1,1 +1,1 @@
-"""Exercises of lessons: their files, numbers from a seed, answers by the program, what is wrong."""
+"""Exercises of lessons: their files, numbers from a seed, answers by the program, mistakes."""

@@ -1,4 +1,4 @@
-"""Whether an answer is right, and what is wrong with it; results as a file."""
+"""Checks of answers: whether an answer is right, and its mistake; results as a file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _PYTHON = ".py"
 
 @dataclass(frozen=True, slots=True)
 class ExerciseVerdict:
-    """What is said of an answer."""
+    """The verdict on an answer."""
 
     right: bool
     says: str
 
 
 def check(exercise: Exercise, given: object) -> ExerciseVerdict:
-    """Return whether an answer is right, and what is wrong with it."""
+    """Return whether an answer is right, and its mistake in words."""
     answer = read_answer(exercise, given)
     if exercise.op is not None:
         wrong = judge(exercise.op, str(answer), calls_of(exercise.op, exercise.scenario))
@@ -53,7 +53,7 @@ def check(exercise: Exercise, given: object) -> ExerciseVerdict:
 
 
 def read_answer(exercise: Exercise, given: object) -> Answer:
-    """Return what a text or a value of TOML says as an answer."""
+    """Return the answer in a text or in a value of TOML."""
     expected = KINDS[exercise.kind]
     if exercise.kind == "number":
         found = _number(given)
@@ -151,7 +151,7 @@ class Answers:
     """A file of answers."""
 
     path: Path
-    lesson: str  # "" where it does not say
+    lesson: str  # "" if the file does not say
     seed: int | None
     student: str
     given: Mapping[str, object]  # by the name of the exercise
@@ -191,7 +191,7 @@ def _file_text(path: Path, name: str, value: object) -> object:
 def results(
     exercises: Sequence[Exercise], answers: Answers
 ) -> tuple[list[tuple[Exercise, ExerciseVerdict | None]], dict[str, Any]]:
-    """Return what is said of each answer, None where there is none, and the result as JSON."""
+    """Return the verdict on each exercise, None without an answer, and the result as JSON."""
     names = [exercise.name for exercise in exercises]
     for name in answers.given:
         if name not in names:

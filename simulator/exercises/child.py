@@ -1,8 +1,9 @@
-"""What runs a student's function, in a process of its own; it imports NumPy alone.
+"""The process that runs a student's function; it imports NumPy alone.
 
-It reads the function's text and the arrays of all calls, and writes what the function returns, call
-by call, or one line that says why not. An audit hook refuses files, sockets and processes; memory
-and time are limited where the system can. That keeps a mistake from doing harm. It is no sandbox.
+The process reads the function's text and the arrays of all calls, and writes the function's
+results, call by call, or one line that says why not. An audit hook refuses files, sockets and
+processes; memory and time are limited where the system can. These limits keep a mistake from doing
+harm. They are no sandbox.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ REFUSED = (
     "sys._getframe", "cpython.", "webbrowser.", "ftplib.", "urllib.", "http.", "sqlite3.",
     "resource.", "syslog.", "marshal.", "pathlib.", "glob.", "code.__new__",
 )  # fmt: skip
-"""Names of audit events, or how they begin."""
+"""Names of audit events that are refused, or the beginnings of such names."""
 WHAT = {"open": "open a file", "socket": "open a socket", "subprocess": "start a process"}
 SECONDS = 2  # processor seconds of all calls together
 MEMORY = 2**29  # bytes beside those that Python and NumPy take
@@ -43,7 +44,7 @@ def main() -> None:
     names = _block(given).decode().split(",")
     with np.load(io.BytesIO(_block(given)), allow_pickle=False) as arrays:
         calls = [[arrays[f"{n}.{name}"] for name in names[1:]] for n in range(int(arrays["count"]))]
-    np.linalg.norm(np.ones((2, 2)))  # what NumPy loads late, it loads now
+    np.linalg.norm(np.ones((2, 2)))  # NumPy's late imports happen now
     np.array2string(np.ones(2))
     np.set_printoptions(threshold=20)
     sys.stdout = sys.stderr = io.StringIO()
@@ -94,7 +95,7 @@ def _function(source: str, name: str) -> Any:
 
 
 _at_work = threading.Event()  # set while a student's function is at work
-_refusals: list[str] = []  # what was refused, though the function may have caught it
+_refusals: list[str] = []  # words of refusals, which the function may have caught
 
 
 def _refusing(work: Callable[[], Any]) -> tuple[str, Any]:
@@ -140,7 +141,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def limit() -> None:
-    """Limit memory and processor time from here on, and refuse what touches the system."""
+    """Limit memory and processor time from here on, and refuse access to the system."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -1,4 +1,4 @@
-"""What a seed decides in an exercise, and how it is written into its texts."""
+"""The values that a seed draws for an exercise, and their places in its texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIGITS = 9  # digits behind the point that a drawn number has at most
 
 
 def drawn(draws: Mapping[str, Any], seed: int, salt: str) -> dict[str, Drawn]:
-    """Return what a seed draws, by name: the same for the same seed and salt."""
+    """Return the values that a seed draws, by name: the same for the same seed and salt."""
     rng = np.random.default_rng([seed, crc32(salt.encode())])
     return {name: _drawn(name, given, rng) for name, given in draws.items()}
 
@@ -37,7 +37,7 @@ def _drawn(name: str, given: object, rng: np.random.Generator) -> Drawn:
 
 
 def put_in(value: Any, names: Mapping[str, Drawn]) -> Any:
-    """Return a value of TOML with what was drawn in the place of ``<name>``, in all its texts."""
+    """Return a value of TOML with drawn values in the place of ``<name>`` in all its texts."""
     if isinstance(value, dict):
         return {key: put_in(each, names) for key, each in value.items()}
     if isinstance(value, list | tuple):

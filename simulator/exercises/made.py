@@ -1,4 +1,4 @@
-"""An exercise with its numbers: what is asked, the answer by the program, and usual mistakes."""
+"""An exercise with its numbers: the question, the answer by the program, and usual mistakes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ FILES = ASSETS / "exercises"
 Pair = tuple[int, int]
 Answer = float | int | str | Pair
 """A number; the text of a choice, a fault or an op; a cell or a tile."""
-_SLACK = 1e-9  # how far, relatively, a number may be off that rounding has touched
-_BEFORE = ("draw", "let", "seen", "seen_at")  # keys whose names are put into the others
+_SLACK = 1e-9  # how far, relatively, rounding may move a right number
+_BEFORE = ("draw", "let", "seen", "seen_at")  # keys that give the names in the other keys
 _EXPRESSION = re.compile(r"\{\{(.*)\}\}")
 
 
@@ -53,10 +53,10 @@ class ExerciseOption:
 
 @dataclass(frozen=True, slots=True)
 class TileCost:
-    """What a tile takes."""
+    """The cost of a tile."""
 
     shared: int  # bytes of shared memory
-    requested: int  # bytes of HBM that the run requests with it
+    requested: int  # bytes of HBM that the run requests with this tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Exercise:
     unit: str
     within: float
     options: tuple[ExerciseOption, ...]  # in the order in which they are shown
-    mistakes: tuple[tuple[Answer, str], ...]  # wrong answers, and what is wrong with each
+    mistakes: tuple[tuple[Answer, str], ...]  # wrong answers, and the words for each
     tiles: Mapping[Pair, TileCost]  # the tiles that can be chosen
     limit: int  # bytes of shared memory that a tile may take
-    op: OpTask | None  # which op is written
+    op: OpTask | None  # the op to write
     why: str
     drawn: Mapping[str, Drawn]  # what the seed has drawn, by name
 
@@ -101,7 +101,7 @@ def exercises_of(lesson: str, seed: int, formats: Formats) -> tuple[Exercise, ..
 
 @cache
 def raw_exercises(lesson: str) -> tuple[dict[str, Any], ...]:
-    """Return what the file of a lesson's exercises says, one table each."""
+    """Return the tables in the file of a lesson's exercises, one for each exercise."""
     path = FILES / f"{lesson}.toml"
     if not path.exists():
         return ()
@@ -112,7 +112,7 @@ def raw_exercises(lesson: str) -> tuple[dict[str, Any], ...]:
 
 
 def made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> Exercise:
-    """Return an exercise with what a seed draws."""
+    """Return an exercise with the values that a seed draws."""
     source = f"{lesson}, exercise {raw.get('name', '')}"
     try:
         return _made(raw, lesson, seed, formats)
@@ -244,7 +244,7 @@ def _with(scenario: Scenario, change: Mapping[str, Any]) -> Scenario:
 
 
 def _value(text: Any, numbers: Numbers) -> float | int | str:
-    """Return what a text says that is one expression between braces."""
+    """Return the value of a text that is one expression between braces."""
     found = _EXPRESSION.fullmatch(str(text).strip())
     if found is None:
         raise refuse("", "", str(text), "one expression between {{ and }}")

@@ -1,4 +1,4 @@
-"""Ops that a student writes in NumPy: what each gets, what it returns, usual mistakes."""
+"""Ops that a student writes in NumPy: arguments, results, usual mistakes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from simulator.study.captions import program_of
 Array = NDArray[np.float64]
 Wrong = Callable[[dict[str, Array]], Array]
 
-CALLS = 400  # calls of a student's function: the ops of that name of the first visits
+CALLS = 400  # most calls of a student's function: the ops of its name in the first visits
 
 
 @dataclass(frozen=True, slots=True)
 class OpTask:
-    """An op that is written."""
+    """An op that a student writes."""
 
     name: str  # as the program calls it
     function: str  # name of the student's function
-    takes: tuple[str, ...]  # what it is given, by the names of the papers
-    gives: tuple[str, ...]  # what it returns
+    takes: tuple[str, ...]  # arguments, by the names of the papers
+    gives: tuple[str, ...]  # results, likewise
     says: str  # shapes, in words
     solution: str
-    mistakes: tuple[tuple[str, Wrong], ...]  # what is wrong, and the first result in that case
+    mistakes: tuple[tuple[str, Wrong], ...]  # words for a mistake, and the first result with it
 
     @property
     def head(self) -> str:
@@ -42,7 +42,7 @@ class OpTask:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One op of the run: what it found, and what it left."""
+    """One op of the run, with its inputs and its results."""
 
     place: str  # in words
     given: dict[str, Array]
@@ -180,7 +180,7 @@ OPS = {
 
 
 def calls_of(task: OpTask, scenario: Scenario) -> list[Call]:
-    """Return the ops of a run, with what each finds and leaves, in float64 and in their order."""
+    """Return the ops of a run in their order, with inputs and results in float64."""
     program = program_of(scenario)
     interpreter = Interpreter(program, read_inputs(program.workload))
     found: list[Call] = []

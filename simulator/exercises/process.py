@@ -37,7 +37,7 @@ def judge(task: OpTask, source: str, calls: Sequence[Call]) -> str:
 
 
 def _answers(task: OpTask, source: str, calls: Sequence[Call]) -> tuple[list[Array], str]:
-    """Return what the function has returned, and why not all of it; "" for all."""
+    """Return the results of the function, and why some are missing; "" if none is."""
     arrays = {
         f"{n}.{name}": each for n, call in enumerate(calls) for name, each in call.given.items()
     }
@@ -69,21 +69,21 @@ def _answers(task: OpTask, source: str, calls: Sequence[Call]) -> tuple[list[Arr
 
 
 def _ended(status: int) -> str:
-    """Return what the end of a process says of its function."""
+    """Return words on a function whose process has ended too early."""
     if status in (-getattr(signal, name, 1) for name in ("SIGXCPU", "SIGKILL")):
         return _LOOP.format(seconds=child.SECONDS)
     return "stopped: its process ended before it had answered"
 
 
 def command() -> list[str]:
-    """Return what starts the child; the packaged program is its own Python."""
+    """Return the command that starts the child; the packaged program is its own Python."""
     if getattr(sys, "frozen", False):
         return [sys.executable, "exercises", "--child"]
     return [sys.executable, "-I", str(Path(child.__file__))]
 
 
 def _run(given: bytes) -> tuple[int, bytes, str]:
-    """Run the child; return its status, what it wrote, and why it was stopped."""
+    """Run the child; return its status, its output, and why it was stopped."""
     own = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=own
@@ -122,7 +122,7 @@ def _watch(pid: int, done: threading.Event, words: list[str]) -> None:
 
 
 def difference(task: OpTask, call: Call, found: Array) -> str:
-    """Return how a result differs from what the op leaves; "" if it does not."""
+    """Return how a result differs from the op's result; "" if it does not."""
     name = task.gives[0]
     expected = call.expected[name]
     shown = "l" if name == "l" else name

@@ -1,4 +1,4 @@
-"""The TOML of exercises: what `assets/exercises` may say."""
+"""The TOML of exercises: the keys of the files in `assets/exercises`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS: dict[Kind, str] = {
     "fault": "the fault that was planted",
     "op": "a function in NumPy",
 }
-"""What one answers, by the kind of the exercise."""
+"""The form of an answer, by the kind of the exercise."""
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]

@@ -1,7 +1,6 @@
 """Which lines of each text belong to an op: the paper's, NumPy's and the CUDA kernel's.
 
-This module does not know the CUDA kernels: the caller gives it their text and the lines of an op in
-it.
+This module does not know the CUDA kernels: the caller gives the kernels' text and each op's lines.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ class Tab(StrEnum):
 class CodeLine:
     """One line of a text."""
 
-    number: int  # what it is named by, from 1; 0 for a gap between two parts of a text
+    number: int  # the number that names the line, from 1; 0 for a gap in a text
     text: str  # the text of the line
-    shown: int  # its number in its file
-    file: str = ""  # that file, where a text is of several
+    shown: int  # number of the line in its file
+    file: str = ""  # name of that file, if a text comes from several
 
 
 @lru_cache(maxsize=8)
 def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tuple[TileProgram, ...]:
     """Return small runs in which every op of an algorithm occurs in all its forms.
 
-    Causal with more queries than keys, unless the algorithm says otherwise: row blocks that see
-    nothing, skipped, partial and full tiles, several visits of a row block and of a column block.
-    If it has a softmax, what a `variant` says: scores with a soft-cap and a bias, sink logits,
-    rescales that are skipped, rounded P, O that is gated.
+    The runs are causal with more queries than keys, unless the algorithm says otherwise: row blocks
+    that see nothing, skipped, partial and full tiles, several visits of a row block and of a column
+    block. With a softmax, `variant` adds scores with a soft-cap and a bias, sink logits, skipped
+    rescales, rounded P, gated O.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
     scores: dict[str, Any] = {**CHANGING} if "changes" in variant else {}
@@ -89,7 +88,7 @@ class CodeLines:
     """The lines of an algorithm in its three texts.
 
     A line is named by a number: in the paper its place in `PAPERS`, from 0; in CUDA its number in
-    the kernel's text; in NumPy one that `numpy_lines.own_number` turns into that of the file.
+    the kernel's text; in NumPy a number that `numpy_lines.own_number` turns into the file's.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class CodeLines:
     # --- from an op to lines ----------------------------------------------------------------
 
     def lines(self, tab: Tab, op: Op) -> tuple[int, ...]:
-        """Return the lines of an op in a text, in order; none of one before the tiles."""
+        """Return the lines of an op in a text, in order; none for an op before the tiles."""
         if op.before_tiles:
             return ()
         if tab is Tab.PAPER:
@@ -136,7 +135,7 @@ class CodeLines:
     # --- from a line to where it runs -------------------------------------------------------
 
     def condition(self, tab: Tab, line: int) -> Condition | None:
-        """Return the condition that waits for a line to run; None for a line that never does.
+        """Return the condition that waits for a line to run; None for a line that never runs.
 
         A line of a loop waits for the loop's next turn. A line of CUDA that belongs to no op counts
         as a line of its statement's op, or else of the next op below, as in a debugger.
@@ -189,7 +188,7 @@ class CodeLines:
         return f"{self._cuda[line - 1].file}:{self._cuda[line - 1].shown}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:
-        """Return whether an op runs a line: its own, its class's head, or one that it calls."""
+        """Return whether an op runs a line: its own, its class's head, or a called function's."""
         if line in self.lines(tab, op):
             return True
         if tab is not Tab.NUMPY or op.before_tiles:

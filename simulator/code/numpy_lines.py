@@ -1,8 +1,8 @@
 """The lines of the files of ops that an op runs, from their text.
 
 The text is parsed, not imported: the panel shows statements of the files, without the classes
-around them, also in a packaged program, which contains the files as data. A line has its number in
-its file and `APART` more for each file before: so one number names a line of all of them.
+around them, also in a packaged program, which contains the files as data. A line's number is its
+number in its file plus `APART` for each file before: so one number names a line in any file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from simulator.program.op import Op
 
 _STATE = "state"  # the argument of ``apply``
 _OWNER = re.compile(rf"\b(?:self|{_STATE})\.|(?<=\w): \w+(?= = )")
-"""What a shown line is without: whose a name is, and its type."""
+"""The parts that a shown line leaves out: the owner of a name, and its type."""
 SOURCES = tuple(
     Path(__file__).parents[1] / "program" / name
     for name in ("ops.py", "gate_ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
 )
-APART = 1000  # between the first lines of two files, none of which is as long
+APART = 1000  # between the first lines of two files: every file is shorter
 HELPERS = (
     "rounded", "exp_shift", "kept_unless_larger", "over", "log_sum_exp", "elu_plus_one",
     "positive_features", "lengths", "with_ones",
@@ -37,13 +37,13 @@ class Section:
 
     name: str  # its name
     lines: range  # its lines
-    # those lines that run: the body of ``apply``, the last method of a class, or of the function
+    # the lines that run: the body of ``apply``, the last method of a class, or of the function
     body: range
-    # what is shown above them: what the class is for, as a comment, or the function's head
+    # the line above them: the class's purpose as a comment, or the function's head
     title: str = ""
 
     def shown(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of the lines that run, without what belongs to the class."""
+        """Yield number and text of the lines that run, as they are without their class."""
         indent = 8 if self.title.startswith("#") else 0
         for n in self.body:
             if not _unpacks(source()[n - 1]):
@@ -82,7 +82,7 @@ def sections() -> dict[str, Section]:
 
 
 def lines_run(op: Op) -> tuple[int, ...]:
-    """Return the lines of the op's ``apply`` that it runs and that are shown.
+    """Return the shown lines of ``apply`` that the op runs.
 
     Of an ``if`` only the branch that the op's attribute chooses counts.
     """
@@ -176,17 +176,17 @@ def _lines_of(node: ast.stmt) -> range:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What an op does, as statements on a dict ``chip``."""
+    """The work of an op, as statements on a dict ``chip``."""
 
     text: tuple[str, ...]  # the statements
-    # read, made: the names in ``chip`` that they read before they make them, and those that they
-    # make
+    # read, made: the names in ``chip`` that the statements read before they make them, and the
+    # names that they make
     read: tuple[str, ...]
     made: tuple[str, ...]
 
 
 _GIVEN = {"self.mask.visible": "mask", "self.bias.of": "bias"}
-"""Arrays that a script is given in place of what an op asks of its attributes."""
+"""Arrays of a script in the place of an op's calls of its attributes."""
 
 
 class _WithValues(ast.NodeTransformer):
@@ -212,13 +212,13 @@ class _WithValues(ast.NodeTransformer):
 
 
 def statements_of(op: Op) -> Statements:
-    """Return what an op computes, with its own values in it."""
+    """Return the statements of an op, with its own values in them."""
     text: list[str] = []
     read: dict[str, None] = {}
     made: dict[str, None] = {}
     for node in _statements(op):
         if isinstance(node, ast.If):
-            continue  # what it holds follows
+            continue  # its branch follows
         own = _WithValues(op).visit(ast.parse(ast.unparse(node)).body[0])
         line = ast.unparse(ast.fix_missing_locations(own))
         target, _, value = line.partition(" = ")

@@ -1,6 +1,6 @@
 """The papers' algorithms line by line, in our own words, as the ops cite them.
 
-A text holds formulas between dollar signs, in LaTeX. The numbers of lines are those of the papers.
+A text holds formulas between dollar signs, in LaTeX. The lines have the papers' numbers.
 
 References: Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact
 Attention with IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix
@@ -22,9 +22,9 @@ from functools import lru_cache
 
 
 class Role(StrEnum):
-    """What a line means to a run."""
+    """The meaning of a line for a run."""
 
-    OP = "op"  # ops do what it says
+    OP = "op"  # ops do its work
     SETUP = "setup"  # sizes and names, which are set before the first op
     TILE = "tile"  # it begins or ends the inner loop: each turn is a visit
     BLOCK = "block"
@@ -36,11 +36,11 @@ class Role(StrEnum):
 class PaperLine:
     """One line of an algorithm."""
 
-    label: str  # its number; of another source by name, such as ``§3.1``; empty where it has none
+    label: str  # its number, or a name from another source, such as ``§3.1``; empty for none
     level: int  # how many loops it is in
     text: str  # our words, with formulas between dollar signs
-    role: Role  # what it means to a run
-    source: str  # the beginning of a citation of it, up to the number
+    role: Role  # its meaning for a run
+    source: str  # how a citation of the line begins, up to the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ _JOIN = "Dao et al. 2023, Flash-Decoding, step"
 
 
 def _dealt_out(what: str, load: PaperLine) -> tuple[PaperLine, ...]:
-    """Return Flash-Decoding's lines for some keys and values, of which a tile is loaded so."""
+    """Return Flash-Decoding's lines for the keys and values `what`; `load` loads a tile."""
     return (
         PaperLine(
             "step 1", 0, rf"Deal {what} out to the splits: a run of column blocks each. One that"

@@ -1,4 +1,4 @@
-"""A script that computes O of a whole run in plain NumPy and checks rows that are shown."""
+"""A script that computes O of a whole run in plain NumPy and checks the shown rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.trace import Trace
 
-CHECKED = 4  # rows at most whose numbers are written into the script
-AT_ONCE = 2**28  # scores of a run up to which the script computes all rows without being asked to
+CHECKED = 4  # most rows whose numbers are written into the script
+AT_ONCE = 2**28  # most scores of a run for which the script computes all rows unasked
 
 _HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
 
@@ -232,14 +232,14 @@ _MASK = (
     "documents", "blocks", "tensor", "align",
 )  # fmt: skip
 _SCORING = ("scale", "temperature", "softcap", "slopes", "sink_logits")
-"""What the script can write of a mask and of scores."""
+"""The fields of a mask and of scores that the script can write."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
     """A row of one head, as the engine has computed it."""
 
-    # head, row: which one, of the heads one by one
+    # head, row: its place, with each query head counted alone
     head: int
     row: int
     lse: float  # ``m + ln l``
@@ -247,7 +247,7 @@ class ShownRow:
 
 
 def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
-    """Return a row, of packed heads among all of them, and some others of its row block."""
+    """Return a row, counted as heads are packed, and some other rows of its row block."""
     w = trace.workload
     i = row // w.rows
     rows, block = w.grid.row_range(i), trace.row_block(head, i)
@@ -262,7 +262,7 @@ def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
 def run_script(trace: Trace, head: int, row: int) -> str:
     """Return a script that computes the run's O and checks rows that the engine has computed.
 
-    head, row: what is shown; the script checks this row, and others of its row block.
+    head, row: the shown row; the script checks this row, and others of its row block.
     """
     w = trace.single_heads[0]
     if w.faults.on:
@@ -315,9 +315,9 @@ def run_script(trace: Trace, head: int, row: int) -> str:
 
 
 def _pair_lines(w: Workload) -> dict[str, str]:
-    """Return what the script has of P in the type of Q, K and V: how far that may take O.
+    """Return the script's parts on P in the type of Q, K and V: how far rounding P may move O.
 
-    Tiles round P relative to other maxima than a row has, so the script does not round.
+    Tiles round P relative to other maxima than a row's, so the script does not round.
     """
     names = ("weighs", "returns", "given", "rounds", "lse_rounds")
     if w.pair_dtype is None:
@@ -345,7 +345,7 @@ def _title(w: Workload) -> str:
 
 
 def _in_docstring(text: str) -> str:
-    """Return a text without what would end a docstring."""
+    """Return a text without the signs that would end a docstring."""
     return text.replace("\\", "/").replace('"', "'")
 
 
@@ -414,7 +414,7 @@ def _held_lines(w: Workload) -> str:
 
 
 def _taken_lines(file: InputFile, latent: bool) -> str:
-    """Return the lines that read tensors whose shape, name or type is another one in the file."""
+    """Return the lines that read tensors whose shape, name or type is different in the file."""
     named = {"q": file.q, LATENT: file.k} if latent else {"q": file.q, "k": file.k, "v": file.v}
     scales = stored_tensors(file.path, [scale_name(name) for name in named])[0]
     out = ""
@@ -430,7 +430,7 @@ def _taken_lines(file: InputFile, latent: bool) -> str:
 
 
 def _gate_line(file: InputFile) -> str:
-    """Return what reads the gate of a file, heads first."""
+    """Return the expression that reads the gate of a file, heads first."""
     gate = dict(file.extra)[GATE]
     line = f'tensor("{gate.name or GATE}").reshape{gate.lies}'
     line += ".swapaxes(0, 1)" * gate.tokens_first
@@ -450,7 +450,7 @@ def _made_lines(w: Workload, heads: int, kv_heads: int) -> str:
 
 
 def _change_lines(w: Workload) -> Sequence[str]:
-    """Return what is done to scaled products before the mask."""
+    """Return the statements that change scaled products before the mask."""
     cap, out = w.scoring.softcap, []
     if cap:
         out.append(f"s = {cap!r} * np.tanh(s / {cap!r})")
@@ -465,7 +465,7 @@ def _change_lines(w: Workload) -> Sequence[str]:
 
 
 def _mask_lines(w: Workload) -> Sequence[str]:
-    """Return what the mask leaves, one statement for each condition."""
+    """Return the statements of the mask, one or more for each condition."""
     mask, out = w.mask, []
     if mask.causal:
         out.append("seen &= j <= i")

@@ -68,8 +68,8 @@ _KEYS = {
     "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
     "sink": "sink", "gate": "gate", "O_partial": "o_partial", "LSE_partial": "lse_partial",
 }  # fmt: skip
-"""The arrays of what a visit finds."""
-_CHECKED = {"S": "s", "P": "p", "O": "o"}  # the arrays of what ops record, if their names differ
+"""The arrays of the tensors that a visit finds."""
+_CHECKED = {"S": "s", "P": "p", "O": "o"}  # the arrays of recorded tensors, if their names differ
 _TOLERANCE = {
     "l": 'error * (1 + chip["l"])',
     "l_tile": 'error * (1 + chip["l_tile"])',
@@ -85,7 +85,7 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
 
     Returns: ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
         alpha beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool;
-        ``bias`` (r, c) float64, what scores lose with distance, (1, 1) for nothing; ``softcap``, 0
+        ``bias`` (r, c) float64, the loss of scores with distance, (1, 1) for none; ``softcap``, 0
         for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys``
         (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
         ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l or
@@ -167,11 +167,11 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
 def _computed(snapshot: Snapshot) -> list[tuple[Op, bool]]:
     """Return the ops that compute, and whether the visit itself does them.
 
-    If the visit loads what an earlier launch has made, the ops that made it come first; the
-    statistics of whole rows are given.
+    If the visit loads tensors that an earlier launch has made, the ops that made them come first;
+    the statistics of whole rows are given.
     """
     w, visit, algorithm = snapshot.program.workload, snapshot.visit, snapshot.program.algorithm
-    if snapshot.launch.combines:  # it finds O and LSE of each split, which are given
+    if snapshot.launch.combines:  # the visit loads O and LSE of each split, which are given
         return [(op, True) for op in snapshot.ops if _computes(op)]
     before = [
         (op, False)
@@ -188,7 +188,7 @@ def _computes(op: Op) -> bool:
 
 
 def _given(ops: list[Op]) -> dict[str, str]:
-    """Return the arrays of the numbers that the ops read before one of them makes them."""
+    """Return the arrays that the ops read before any op makes them."""
     needed: dict[str, str] = {}
     made: set[str] = set()
     for op in ops:
@@ -210,7 +210,7 @@ def _widened(op: Op) -> list[str]:
 
 
 def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> list[str]:
-    """Return the lines that compare what an op has made with what was recorded."""
+    """Return the lines that compare an op's results with the recorded numbers."""
     found = [_CHECKED.get(name, name) for name in op.recorded if name in made]
     if not own:
         found = [name for name in found if name == "s"]
@@ -245,9 +245,9 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     """Write the current tile's arrays and, in the same folder, the script that recomputes it.
 
     path: the ``.npz``; the script has the same name and ends in ``.py``.
-    Raises InputError: `path` does not end in .npz, a file cannot be written (what was there is as
-        it was), the run has no softmax, or a fault is on: the script recomputes the update as it
-        should be.
+    Raises InputError: `path` does not end in .npz, a file cannot be written (an old file stays as
+        it was), the run has no softmax or is a backward pass, or a fault is on: the script
+        recomputes the update as it should be.
     """
     if snapshot.program.workload.faults.on:
         raise refuse("values", "faults", "on", "a scenario without faults for the script to agree")

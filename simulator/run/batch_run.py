@@ -1,4 +1,4 @@
-"""All sequences of a batch, each run by itself: what they come to together."""
+"""All sequences of a batch, each run by itself, and the summary of all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.run.trace import EngineFactory, Progress, Trace, simulate
 from simulator.timing.run_time import model_of
 
 _LARGEST = frozenset({"peak_bytes", "budget_bytes", "max_abs_error", "splits", "split_keys"})
-"""Numbers of a summary of which the largest is told; the others are added up."""
+"""Numbers of a summary whose largest value counts; the others are added up."""
 
 
 def traces_of(
@@ -26,7 +26,7 @@ def traces_of(
 
 
 def blind_of(scenario: Scenario) -> dict[int, int]:
-    """Return how many queries those sequences of a run have that have no keys, by their number."""
+    """Return the number of queries of each sequence without keys, by the sequence's number."""
     batch, rows = scenario.batch, scenario.attention.seqlen_q or 0
     if batch.sequence is not None:
         return {}
@@ -40,8 +40,8 @@ def run_all(
 ) -> dict[str, Any]:
     """Run sequences one after the other and return the summary of all.
 
-    Bytes, FLOPs, visits and seconds are sums. Of the error, of splits and of what a thread block
-    has on chip the largest counts.
+    Bytes, FLOPs, visits and seconds are sums. The largest error, number of splits and on-chip bytes
+    of a thread block count.
     """
     summaries = []
     for n, trace in enumerate(traces):
@@ -63,7 +63,7 @@ def run_all(
 
 
 def _add_blind(hbm: dict[str, Any], counted: Counters, compulsory: int) -> None:
-    """Add to a summary's bytes what a sequence without keys requests."""
+    """Add the bytes that a sequence without keys requests to a summary's bytes."""
     hbm["read_bytes"] += counted.read_bytes
     hbm["write_bytes"] += counted.write_bytes
     hbm["compulsory_bytes"] += compulsory
@@ -85,7 +85,7 @@ def _part(progress: Progress, n: int, count: int) -> Progress:
 
 
 def _together(values: Sequence[Any], name: str = "") -> Any:
-    """Return the sum of numbers, what all agree on, or the same of tables."""
+    """Return the sum or maximum of numbers, the first text, or a table of such results."""
     if name == "model":
         return None
     first = values[0]

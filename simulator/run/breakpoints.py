@@ -1,8 +1,7 @@
 """Where a run is to stop: conditions on ops, tiles and numbers, and the search for the next place.
 
-What follows from the tile program alone is found block by block of the outer loop, without going
-through the visits. To find where a maximum changes, the numbers are needed: m of one row block
-after another.
+Conditions on the tile program alone are searched block by block of the outer loop, without going
+through the visits. A change of a maximum is searched in numbers: m of one row block after another.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class LoopTurn:
 
 @dataclass(frozen=True)
 class Condition:
-    """When to stop. Those below say what exactly counts; each is a value and can be compared."""
+    """When to stop. Each subclass says what exactly counts; conditions can be compared."""
 
     numeric: ClassVar[bool] = False  # whether it needs the engine's numbers
 
@@ -60,13 +59,13 @@ class Condition:
 
 @dataclass(frozen=True)
 class OpCondition(Condition):
-    """A condition that some ops of a visit meet; what was done before does not matter."""
+    """A condition that some ops of a visit meet; earlier ops do not matter."""
 
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
-        """Return which ops of a visit meet it.
+        """Return which ops of a visit meet the condition.
 
-        It may use the launch, the sizes and kind of the tile and whether the visit is the first or
-        last of its outer block or the first of its head, and nothing else.
+        The method may use the launch, the sizes and kind of the tile and whether the visit is the
+        first or last of its outer block or the first of its head, and nothing else.
         """
         raise NotImplementedError
 
@@ -104,7 +103,7 @@ class AtLine(OpCondition):
     tab: str  # which text: ``paper``, ``numpy`` or ``cuda``
     line: int  # line of that text
     label: str = field(compare=False)  # the line in words
-    # whether an op is one of the line
+    # whether an op belongs to the line
     runs: Callable[[Op], bool] = field(compare=False, repr=False)
     # whether ops of the line that follow one another in a visit count once, so that the run stops
     # only at the first of them
@@ -126,7 +125,7 @@ class AtLine(OpCondition):
 class AtTurn(OpCondition):
     """Stops when a loop begins a new turn: at the first op of a visit.
 
-    `outer`: of the first visit of a row block; of a column block where that is the outer loop.
+    `outer`: only in the first visit of an outer block: a row block or a column block.
     """
 
     outer: bool
@@ -180,9 +179,9 @@ class AtTile(Condition):
 class AtRow(Condition):
     """Stops at the start of the work on the row block of a query row.
 
-    That is the first op of the first visit of the row block. If the outer loop is over column
-    blocks, every visit loads O, m and l of its row block again, so it is the first op of every
-    visit of it.
+    The place is the first op of the first visit of the row block. If the outer loop is over column
+    blocks, every visit loads O, m and l of its row block again, so the first op of every visit to
+    the row block counts.
     """
 
     row: int
@@ -247,7 +246,7 @@ def shared_bytes(program: TileProgram, visit: int, op: int | None = None) -> int
 class MaximumChanged(OpCondition):
     """Stops when the running maximum of any row has risen, at the op that raises it.
 
-    That op is the row maximum in flash2, the combination in flash1. A row's first maximum, from
+    The op is the row maximum in flash2, the combination in flash1. A row's first maximum, from
     -inf, is no change; naive has no running maximum and never stops.
     """
 
@@ -262,8 +261,8 @@ class MaximumChanged(OpCondition):
 
     def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         by_rows = finder.program.launches[block.launch].by_rows
-        # If the outer loop is over column blocks, each visit is of another row block, so one is
-        # searched at a time.
+        # If the outer loop is over column blocks, each visit is to another row block, so row blocks
+        # are searched one at a time.
         for cursor in super().cursors(finder, block, forward):
             inner = int(block.inner[cursor.visit - block.start])
             i, j = (block.outer, inner) if by_rows else (inner, block.outer)
@@ -276,11 +275,11 @@ class Hit:
     """The end of a search."""
 
     cursor: Cursor  # the place
-    condition: Condition  # what is met there
+    condition: Condition  # the condition met there
 
 
 class Finder:
-    """Searches a run, its engine only for numbers, and keeps what it finds for the next search."""
+    """Searches a run and keeps the results for the next search; only numbers need the engine."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -303,7 +302,7 @@ class Finder:
         until: the farthest place that counts.
         """
         self._report = progress
-        # Those that need numbers come last: they need not search beyond what the others found.
+        # Numeric conditions come last: they need not search beyond the place that others found.
         ranked = sorted(conditions, key=lambda condition: condition.numeric)
         numeric = any(condition.numeric for condition in ranked)
         for block in self._blocks(cursor, forward, until, every_head=numeric) if ranked else ():
@@ -364,7 +363,7 @@ class Finder:
     # --- what conditions ask ----------------------------------------------------------------
 
     def codes(self, block: LoopTurn) -> I64:
-        """Return the class of each visit, (visits,): those of one have the same ops and costs."""
+        """Return the class of each visit, (visits,): visits of a class have equal ops and costs."""
         launch = self.program.launches[block.launch]
         grid = self.program.workload.grid
         full = (block.outer, block.inner) if launch.by_rows else (block.inner, block.outer)

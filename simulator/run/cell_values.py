@@ -1,4 +1,4 @@
-"""The number in one cell at a cursor, exactly as the engine has it, and what has happened to it."""
+"""The number in one cell at a cursor, exactly as the engine has it, and its state in words."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.run.snapshot import Cell, Snapshot
 class CellValue:
     """One cell at a cursor."""
 
-    cell: Cell  # which
-    tensor: str  # what is there now: ``P`` instead of S when there are exponentials
+    cell: Cell
+    tensor: str  # the tensor there now: ``P`` instead of S when there are exponentials
     # a float32, as the engine has it; None while there is none, or where none is kept
     value: float | None
     state: str  # in words, where it is or why it is not there
-    called: str = ""  # what it is called there, if not as its tensor
+    called: str = ""  # the name of the number there, if not the tensor's
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ def exists(w: Workload, cell: Cell) -> bool:
 def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
     """Return the cell at a distance to the right and below, as the board draws them.
 
-    K and V are drawn transposed there, so keys go from left to right. It stops at the edges.
+    K and V are drawn transposed there, so keys go from left to right. The cell stops at the edges.
     """
     if "row" not in cell.at:
         across, down = down, across
@@ -117,7 +117,7 @@ def _given_columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
-    """Return a number that a backward pass makes; in its place may still be what becomes of it."""
+    """Return a number that a backward pass makes, or the sum that still stands in its place."""
     visit, head = snapshot.visit, snapshot.head
     own = visit.rows if "row" in cell.at else visit.cols
     here = cell.row in own and (not cell.spec.of_pairs or cell.col in visit.cols)
@@ -163,14 +163,14 @@ def _used_pair(snapshot: Snapshot, cell: Cell) -> CellValue:
 
 
 def _forms(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
-    """Return what may lie in a cell: its own tensor, and what it is made of."""
+    """Return the tensors that may lie in a cell: its own, and tensors shown in its place."""
     algorithm = snapshot.program.algorithm
     own = dict.fromkeys((*algorithm.tensors, *algorithm.chip))
     return (cell.tensor, *(spec.name for spec in own if spec.at == cell.tensor))
 
 
 def _form_in_hbm(snapshot: Snapshot, cell: Cell) -> str:
-    """Return what lies in a cell of another block: its tensor, or what is still to become it."""
+    """Return the tensor in a cell of another block: its own, or the sum that will become it."""
     program, visit = snapshot.program, snapshot.visit
     launches = enumerate(program.launches)
     writer = next((n for n, launch in launches if cell.tensor in launch.writes), -1)
@@ -278,7 +278,7 @@ def _partial_value(snapshot: Snapshot, cell: Cell, split: int) -> CellValue:
 
 
 def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
-    """Return those of m, l and O of the current row block that exist, (r, n) each."""
+    """Return m, l and O of the current row block, as far as they exist, (r, n) each."""
     return {
         name: stored_output(snapshot, values) if values.ndim == 2 else values[:, None]
         for name, values in snapshot.results.items()

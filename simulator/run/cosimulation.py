@@ -27,7 +27,7 @@ class Difference:
 
     visit: Visit  # where
     op: str  # the op after which it differs
-    quantity: str  # what differs, such as ``P[3, 7]``, counted inside the tile
+    quantity: str  # the number that differs, such as ``P[3, 7]``, counted inside the tile
     # engine, exact: the engine's number and float64's
     engine: float
     exact: float
@@ -51,10 +51,10 @@ class Verdict:
     of: int
     difference: Difference | None  # the first one, if any
     largest: float  # largest share of its tolerance that any number used, 0 to 1 when all agree
-    # in how many rows of tiles float64 took the engine's side: m grew by the rescale threshold but
-    # for rounding, or a number lay between two of its type but for rounding
+    # in how many rows of tiles float64 took the engine's side: up to rounding, m grew by the
+    # rescale threshold, or a number lay halfway between two numbers of its type
     settled: int = 0
-    ties: bool = False  # whether they are such numbers
+    ties: bool = False  # whether numbers that lay halfway are counted
 
     def __str__(self) -> str:
         if self.difference is not None:
@@ -133,7 +133,7 @@ _NAMES = {"m_tile": "m of the tile", "l_tile": "l of the tile"}
 def _compared(
     op: Op, before: Numbers, after: Numbers, chip: Mapping[str, F64]
 ) -> Iterator[tuple[str, F32, F64]]:
-    """Yield the name, the engine's numbers and the exact numbers of what an op has made."""
+    """Yield name, engine's values and exact values of each number that an op has made."""
     for name in op.recorded or op.changed:
         ours = after.get(name)
         if ours is not None and ours is not before.get(name):
@@ -141,9 +141,9 @@ def _compared(
 
 
 class _TermSizes:
-    """How large the terms of scores have been so far, of each block of rows and of keys.
+    """The size of the largest terms of scores so far, of each block of rows and of keys.
 
-    m, l and O hold the errors of all tiles that a row has seen, gradients of keys those of all
+    m, l and O hold the errors of all tiles that a row has seen, gradients of keys the errors of all
     rows.
     """
 
@@ -175,7 +175,7 @@ class _TermSizes:
 
 
 def _bound(inputs: Inputs) -> float:
-    """Return what no number of V exceeds, or with a gradient of O no product with a row of it."""
+    """Return an upper bound of |V|, or with a gradient of O of the products of dO and V."""
     largest = float(np.abs(inputs.v).max())
     if inputs.upstream is None:
         return largest

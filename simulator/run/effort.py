@@ -1,4 +1,4 @@
-"""How much of the errors of rows is computed in float64, and how much of it a view waits for."""
+"""How many errors of rows are computed in float64, and for how many of these a view waits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Effort:
     """Bounds of the computation."""
 
     step: int = 2**28  # products of float64 that a view may wait for: tens of milliseconds
-    step_tiles: int = 1024  # tiles that it may wait for: of small ones most of the time is Python's
+    step_tiles: int = 1024  # tiles that a view may wait for: small tiles take mostly Python's time
     # small, small_tiles: products and tiles up to which a head is computed together with the view
     small: int = 2**25
     small_tiles: int = 100
-    # scores of a head up to which all row blocks are computed; of a larger head as many, spread
-    # over it
+    # scores of a head up to which all row blocks are computed; a larger head has as many scores
+    # computed, spread over it
     scores: int = 2**26
     # scores of all heads up to which naive, which stores S and P, is searched for a wrong step
     searched: int = 2**27

@@ -2,7 +2,7 @@
 
 The float64 numbers follow the cursor: with each step the state of the current row block is advanced
 by one tile, and the results of finished row blocks are kept. If the cursor has jumped over rows,
-their errors are unknown until `fill_errors` has computed them beside the window.
+their errors are unknown until `fill_errors` has computed them in the background.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _STATES = 48 * MIB
 _TOLD = 256  # tiles of a row block after which its progress is told, and the work may be stopped
 _APART = 8  # tiles between two states that are kept: a step back adds at most as many again
 _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
-"""Stages of a row block without an O and of one whose O is in HBM; other stages count its tiles."""
+"""Stages of a row block without an O, and with its O in HBM; other stages count its tiles."""
 
 
 class RowError(IntEnum):
     """Whether a row's error is known; rows that share a pixel show the highest state."""
 
     EMPTY = 0  # it has no output yet
-    UNKNOWN = 1  # it has one that has not been compared with float64
+    UNKNOWN = 1  # its output has not been compared with float64
     KNOWN = 2
     BROKEN = 3  # the row of O contains NaN or an infinity
 
@@ -103,31 +103,30 @@ class ErrorStrip:
 class Exactness:
     """The errors of the current head that are known at a cursor."""
 
-    # errors of O so far: of the current row block as it is on chip, of the others as they are in
-    # HBM
+    # errors of O so far: of the current row block on chip, of the others in HBM
     now: ErrorStrip
     # errors of the same rows at their end with exp(S), l and O in float16 and no maximum
     half: ErrorStrip
     half_overflows: int  # rows among these in which an exp(S) overflows
-    # of the rows that are known, the alpha so far that is furthest from 1; None if there is none
+    # the alpha of known rows so far that is furthest from 1; None if there is none
     rescale: float | None
-    largest: float | None  # of the rows that are known, the largest visible score so far
+    largest: float | None  # the largest visible score of known rows so far
     # largest error of storing O in the dtype, in the strip's units; None where it is float32
     rounding: float | None
     missing: bool  # whether `fill_errors` has something to compute
-    # whether a larger maximum rescales O: not where it is one of a whole row
+    # whether a larger maximum rescales O: not where m is the maximum of a whole row
     rescales: bool = True
-    features: str = ""  # without a softmax, what φ is
-    # of a backward pass, the gradients that the strips are of instead: those of rows, and those of
-    # keys; then nothing is known in float16, of alpha and of scores
+    features: str = ""  # without a softmax, φ in words
+    # of a backward pass, the gradients whose errors are in `now` (rows) and in `half` (keys); then
+    # nothing is known in float16, of alpha and of scores
     gradients: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    # errors of O with P and S rounded, beside float32 P; none where that has no sense or takes long
+    # errors of O with P and S rounded, beside float32 P; none where this has no sense or takes long
     ways: Mapping[Way, RoundingError] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Head:
-    """The errors of one head; `stage` says for each row block at which time."""
+    """The errors of one head; `stage`: the stage of each row block when they were computed."""
 
     stage: NDArray[np.int64]
     ulp: F64
@@ -162,7 +161,7 @@ def _record(trace: Trace) -> _Record:
 def exactness(
     trace: Trace, snapshot: Snapshot, report: RowReport, effort: Effort = EFFORT
 ) -> Exactness:
-    """Return what is known at a cursor, after computing what has changed with this step."""
+    """Return the known errors at a cursor, after computing the errors that this step changed."""
     record, w = _record(trace), trace.workload
     with record.lock:
         head = _head(record, w, snapshot.visit.head)
@@ -190,7 +189,7 @@ def _ways(trace: Trace, record: _Record, number: int) -> Mapping[Way, RoundingEr
 def fill_errors(
     trace: Trace, snapshot: Snapshot, progress: Progress, effort: Effort = EFFORT
 ) -> None:
-    """Compute what is missing at a cursor; this takes long for long sequences.
+    """Compute the missing errors at a cursor; this takes long for long sequences.
 
     trace: the run; asked for row blocks from this thread.
     """
@@ -209,7 +208,7 @@ def fill_errors(
 
 
 def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) -> Verdict | None:
-    """Return what `verify` finds of faults on an engine of its own; None if memory is too small."""
+    """Return the verdict of `verify` on an engine of its own; None if memory is too small."""
     w = trace.workload
     if not effort.searches(w):
         return None
@@ -217,7 +216,7 @@ def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) 
     return verify(own, progress)
 
 
-# --- which row blocks are known, and of when ---------------------------------------------------
+# --- which row blocks are known, and at which stage --------------------------------------------
 
 
 def _head(record: _Record, w: Workload, number: int) -> _Head:
@@ -259,7 +258,7 @@ def _stage_now(now: Snapshot) -> int:
 
 
 def _visited_before(now: Snapshot) -> int:
-    """Return how many column blocks of the row block come before the visit: all of whole rows."""
+    """Return how many column blocks of the row block come before the visit: all in whole rows."""
     columns, whole = _columns(now.program.workload, now.visit.i), now.launch.whole_rows
     return len(columns) if whole else int(np.searchsorted(columns, now.visit.j))
 
@@ -321,7 +320,7 @@ def _strip(ulp: F64, states: NDArray[np.int64]) -> ErrorStrip:
 def _note_current(
     trace: Trace, record: _Record, head: _Head, now: Snapshot, effort: Effort
 ) -> None:
-    """Write what is known of the current row block at the cursor into the record."""
+    """Write the errors of the current row block at the cursor into the record, if known."""
     w, i = trace.workload, now.visit.i
     if not now.launch.writes_output:
         return
@@ -356,7 +355,7 @@ def _note_current(
 def _fill_block(
     trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int, progress: Progress
 ) -> None:
-    """Compute one row block at its end, or after `needed` if O is divided at each tile."""
+    """Compute one row block at its end, or after `needed` tiles if each tile divides O."""
     w, inputs = trace.workload, trace.inputs
     rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
     columns, own = _columns(w, i), w.grid.row_range(i)
@@ -399,7 +398,7 @@ def _fill_block(
         exact = gated(w, inputs, number, own, exact)
         stage, tiles = _STORED, len(columns)
         if needed not in (_NEVER, _STORED):
-            return  # the cursor is in it
+            return  # the cursor is in this row block
     turn = _furthest(trace, number, i, tiles)
     with record.lock:
         head.ulp[rows] = ulps(ours, exact)

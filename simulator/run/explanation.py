@@ -1,4 +1,4 @@
-"""What an explanation of a number is made of: words, numbers that know their cell, and sums."""
+"""The parts of an explanation of a number: words, numbers that know their cell, and sums."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MOST_TERMS = 512  # terms of a sum that are handed out; the total is over all of
 class Number:
     """A number of an explanation."""
 
-    value: float  # what it is
-    cell: Cell  # the cell that it is, or of whose row it is a statistic
-    name: str  # what it is called: ``q[12, 3]``, ``m before this tile, row 12``
+    value: float
+    cell: Cell  # its cell, or a cell in the row whose statistic it is
+    name: str  # its name in words: ``q[12, 3]``, ``m before this tile, row 12``
     full: bool = False  # whether its last place matters, because another stands beside it
 
 
@@ -30,7 +30,7 @@ Part = str | Number
 class Term:
     """One term of a sum."""
 
-    index: int  # what is summed over: a depth or a key
+    index: int  # its place in the sum: a depth or a key
     factors: tuple[Number, ...]  # one or two
     product: float  # their exact product
 
@@ -39,8 +39,8 @@ class Term:
 class TermSum:
     """A sum, term by term."""
 
-    name: str  # what it is: ``q12 · k5``
-    over: str  # what its index is: ``n`` for a depth, ``key``
+    name: str  # the sum as a formula: ``q12 · k5``
+    over: str  # the name of its index: ``n`` for a depth, ``key``
     terms: tuple[Term, ...]  # the first of them, at most `MOST_TERMS`
     count: int  # how many there are
     total: float  # all of them, added in float64
@@ -50,7 +50,7 @@ class TermSum:
 class Explanation:
     """The origin of the number in a cell."""
 
-    value: CellValue  # the cell, its value now and what has become of it
+    value: CellValue  # the cell, its value now and its state in words
     lines: tuple[tuple[Part, ...], ...]  # sentences and equations, of words and numbers
     sum: TermSum | None = None  # the sum that the lines speak of
 
@@ -81,7 +81,7 @@ def _written(cell: Cell) -> str:
 
 
 def beside(snapshot: Snapshot, engine: Number, exact: float) -> tuple[Part, ...]:
-    """Return the engine's own number, and why it may not be the exact one."""
+    """Return the line on the engine's own number, and why it may differ from the exact one."""
     words: tuple[Part, ...] = (f"the engine ({snapshot.engine}) has ", replace(engine, full=True))
     with np.errstate(all="ignore"):  # a fault may have made either infinite
         ours, theirs = float(np.float32(exact)), engine.value

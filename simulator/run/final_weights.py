@@ -1,7 +1,7 @@
-"""The weights of keys that have been used, relative to the maximum of now, and divided by l.
+"""The weights of used keys, relative to the current maximum, and divided by l.
 
-A tile's own P is relative to the maximum that was known when the tile was used. What its keys count
-for in O has been rescaled since with every larger maximum.
+A tile's own P is relative to the maximum that was known when the tile was used. The weights of its
+keys in O have been rescaled since with every larger maximum.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from simulator.run.snapshot import Snapshot
 
 
 def is_rescaled(now: Snapshot) -> bool:
-    """Whether what has been summed is rescaled with every larger maximum."""
+    """Return whether old sums are rescaled with every larger maximum."""
     algorithm = now.program.algorithm
     running = algorithm.softmax and not (algorithm.backward or algorithm.stores_scores)
     return running and not now.program.workload.faults.on
 
 
 def used_keys(now: Snapshot) -> range:
-    """Return the keys whose tiles have been used before the current one, or all to be joined."""
+    """Return the keys of the tiles used before the current one; all keys if splits are joined."""
     w = now.program.workload
     return range(w.seqlen_k) if now.launch.combines else range(now.visit.cols.start)
 
 
 def maximum_of_output(now: Snapshot) -> F32:
-    """Return the m that O of the current rows is relative to, (r,): until the rescale the old."""
+    """Return the m that O of the current rows is relative to, (r,): the old m until the rescale."""
     return now.m if now.rescaled else now.tile.m_prev
 
 
 def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) -> F32:
-    """Return the m that O of each row of the head is relative to; of joined splits the largest.
+    """Return the m that O of each row of the head is relative to; the largest m of joined splits.
 
     now: the state, which need not have numbers of the head yet.
     m: (Nq,) at the cursor, NaN for rows that have not been begun.
-    Returns: (Nq, 1) float32, or with splits one column for each: until they are joined, each has an
-        O.
+    Returns: (Nq, 1) float32, or one column for each split: until splits are joined, each has its
+        own O.
     """
     w, visit = now.program.workload, now.visit
     rows = slice(visit.rows.start, visit.rows.stop)
@@ -60,7 +60,7 @@ def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) ->
 
 
 def exponentials(s: F32, top: F32, keys: int) -> F32:
-    """Return ``exp(S - top)`` of a head, (Nq, Nk) float32, NaN where there is no such thing.
+    """Return ``exp(S - top)`` of a head, (Nq, Nk) float32, NaN where there is none.
 
     `keys`: for how many keys a column of `top` holds.
     """
@@ -69,7 +69,7 @@ def exponentials(s: F32, top: F32, keys: int) -> F32:
 
 
 def with_weights_so_far(now: Snapshot) -> Snapshot:
-    """Return a snapshot with its `Snapshot.so_far`, where there is such a thing."""
+    """Return a snapshot with its `Snapshot.so_far`, where there are such weights."""
     weights = weights_so_far(now)
     return now if weights is None else replace(now, so_far=weights)
 
@@ -82,16 +82,17 @@ def with_finale(now: Snapshot) -> Snapshot:
 def done_rows(now: Snapshot) -> range:
     """Return the rows before the current ones whose weights are divided by their whole sum l.
 
-    None where every column block begins all rows again, or where splits have sums of their own.
+    The range is empty where every column block begins all rows again, or where splits have sums of
+    their own.
     """
     whole = now.launch.by_rows and is_rescaled(now) and not now.program.algorithm.splits
     return range(now.visit.rows.start if whole else 0)
 
 
 def done_weights(now: Snapshot) -> F32 | None:
-    """Return ``exp(S - m) / l``, (Nq, Nk), where some rows are done: of these, their weights.
+    """Return ``exp(S - m) / l``, (Nq, Nk), the weights of done rows; None if no row is done.
 
-    None of a problem that is too large.
+    Also None if the problem is too large.
     """
     head = now.head
     if head is None or head.weights is None or not done_rows(now):

@@ -1,4 +1,4 @@
-"""O before its gate, and how the gate changes a number of it."""
+"""O before its gate, and how the gate changes a number of O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def before_gate(snapshot: Snapshot) -> F32:
 
 
 def gate_lines(snapshot: Snapshot, cell: Cell) -> tuple[tuple[Part, ...], ...]:
-    """Return how a number of O has been multiplied by its gate; nothing where it has not been."""
+    """Return the line on the gate of a number of O; nothing before O is multiplied by the gate."""
     if not snapshot.gated:
         return ()
     r, own = cell.row - snapshot.visit.rows.start, Cell(GATE.name, cell.row, cell.col)

@@ -20,9 +20,9 @@ from simulator.run.trace import Trace
 def gradient_errors(trace: Trace, now: Snapshot) -> Exactness:
     """Return the errors of the gradients of the current head so far.
 
-    Returns: its strips are of the gradients of rows and of those of keys, in units in the last
-        place of the largest number of each gradient so far: a row that sees one key alone has a dQ
-        of 0. They are unknown if the run is too large to keep all numbers of a head.
+    Returns: one strip for gradients of rows and one for gradients of keys, in units in the last
+        place of the largest number of each gradient so far, because a row that sees one key alone
+        has a dQ of 0. Errors are unknown if the run is too large to keep all numbers of a head.
     """
     algorithm, w = trace.program.algorithm, trace.workload
     given = {spec.name for spec in algorithm.gates}

@@ -1,6 +1,6 @@
-"""The gradients of a backward pass: what it has made so far, and where each number came from.
+"""The gradients of a backward pass: the numbers so far, and where each number came from.
 
-A number is that of the current visit, or what the last visit before it that wrote it has left.
+A number comes from the current visit, or from the last earlier visit that wrote the number.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LeftBy = Callable[[int, str], F32]
 
 
 def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
-    """Return what a backward pass has made of all rows and keys of the current head.
+    """Return the numbers that a backward pass has made of all rows and keys of the current head.
 
-    What was dropped after its visit is among it, as m and l are in a forward pass.
+    Numbers that were dropped after their visit are included, as m and l are in a forward pass.
 
-    now: the cursor; its numbers are those of its own rows and keys.
-    Returns: (Nq, n) or (Nk, n) float32 each, float64 in a run in float64, by the name of what lies
-        there in the end; NaN where there is nothing yet. Until then there are sums that HBM or the
-        chip has.
+    now: the state at the cursor, with the numbers of the current rows and keys.
+    Returns: (Nq, n) or (Nk, n) float32 each, float64 in a run in float64, by the name of the final
+        tensor; NaN where there is nothing yet. Until a tensor is final, its sum in HBM or on chip
+        stands there.
     """
     algorithm, w = now.program.algorithm, now.program.workload
     given = {spec.name for spec in algorithm.gates}
@@ -42,7 +42,7 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     for spec in made:
         if spec.name not in names:
             continue
-        # A number that another takes the place of later stands there until then.
+        # A sum stands in the place of the tensor that it becomes later.
         forms = [spec, *(own for own in made if own.at == spec.name)]
         of_keys = "key" in spec.axes
         shape = [w.sizes[axis] for axis in spec.axes]
@@ -88,7 +88,7 @@ def _newest(
 
 
 def _in_hbm(now: Snapshot, spec: TensorSpec, values: F32) -> F32:
-    """Return numbers as they are stored; those in float64 are what others are held against."""
+    """Return numbers as they are stored; float64 numbers are references and stay exact."""
     if spec.width != "dtype" or values.dtype == np.float64:
         return values
     with np.errstate(all="ignore"):  # a fault may have made them too large for the dtype
@@ -103,14 +103,14 @@ def _clears(ops: tuple[Op, ...], spec: TensorSpec, own: range) -> bool:
 def _last_writer(
     program: TileProgram, number: int, now: Visit, block: int, *, of_keys: bool
 ) -> int | None:
-    """Return the last visit of a launch before the current one that left a block; or None."""
+    """Return the last visit of a launch before the current one that wrote a block; or None."""
     launch, head = program.launches[number], now.head
     if of_keys == launch.by_rows:  # each visit writes: the last of them that has been done
         outer = np.arange(now.j + 1 if number == now.launch else len(launch.visits))
         seen = reversed(outer[launch.visits.contains(outer, block)].tolist())
         found = (_index(program, number, head, each, block) for each in seen)
         return next((index for index in found if index is not None and index < now.index), None)
-    if not launch.count(block):  # nobody sees it: it has been cleared when the launch began
+    if not launch.count(block):  # nobody sees the block: the launch's first visit has cleared it
         index = list(program.opening(head))[number]
     else:
         inner = launch.visits.nth(block, 0)
@@ -130,20 +130,20 @@ def _index(program: TileProgram, number: int, head: int, outer: int, inner: int)
 
 
 def is_gradient(snapshot: Snapshot, cell: Cell) -> bool:
-    """Return whether a cell is of what a backward pass makes, or of what it is made of."""
+    """Return whether a cell has a number that a backward pass makes, or a row number it reads."""
     algorithm = snapshot.program.algorithm
     made = _made(snapshot) | {*algorithm.columns}
     return algorithm.backward and (cell.tensor in made or cell_value(snapshot, cell).tensor in made)
 
 
 def _made(snapshot: Snapshot) -> set[str]:
-    """Return what the pass makes itself."""
+    """Return the names of the numbers that the pass itself makes."""
     algorithm = snapshot.program.algorithm
     return {spec.name for spec in (*algorithm.tensors, *algorithm.chip)}
 
 
 def explain_gradient(snapshot: Snapshot, cell: Cell) -> Explanation:
-    """Return where a number came from: what this visit adds to it, and what was there before.
+    """Return where a number came from: the terms of this visit, and the number before.
 
     References: Dao 2023, Algorithm 2; Dao et al. 2022, Algorithms 3 and 4.
     """
@@ -180,7 +180,7 @@ def _is_here(snapshot: Snapshot, cell: Cell) -> bool:
 
 
 def _elsewhere(snapshot: Snapshot, now: Number, tensor: str) -> tuple[Part, ...]:
-    """Return what is known of a number of another visit."""
+    """Return the line on a number of another visit."""
     if tensor not in _made(snapshot):
         return (f"{symbol(tensor)} = m + ln ℓ = ", now, ", left by the forward pass")
     i, j = tile_of(snapshot.program.workload, now.cell)
@@ -195,7 +195,7 @@ def _numbers(snapshot: Snapshot, name: str) -> F32:
 
 
 def _local(snapshot: Snapshot, cell: Cell) -> tuple[int, int]:
-    """Return the row of a cell in the current tile, and its column: of pairs that in the tile."""
+    """Return a cell's row in the current tile, and its column: for pairs the tile's column."""
     visit = snapshot.visit
     own = visit.rows if "row" in cell.at else visit.cols
     return cell.row - own.start, cell.col - (visit.cols.start if cell.spec.of_pairs else 0)
@@ -251,7 +251,7 @@ def _of_score(snapshot: Snapshot, now: Number) -> Lines:
 
 
 def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number], Lines]:
-    """Return what explains a sum: what a tile adds, with its weights and what they weigh."""
+    """Return the function that explains a sum: a tile's terms, its weights times its rows."""
 
     def lines(snapshot: Snapshot, now: Number) -> Lines:
         visit, (n, column) = snapshot.visit, _local(snapshot, now.cell)
@@ -292,7 +292,7 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
     return lines
 
 
-_MOST_TILES = 6  # tiles that are named; of more, the last
+_MOST_TILES = 6  # tiles that are named: the last ones
 
 
 def _adding(snapshot: Snapshot, cell: Cell, *, made: bool) -> str:

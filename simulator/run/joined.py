@@ -21,7 +21,7 @@ def explain_joined(snapshot: Snapshot, value: CellValue) -> Explanation:
 
 
 def _of_row(snapshot: Snapshot, values: F32 | None, row: int) -> F32:
-    """Return the numbers of a row, one for each split; its O, (splits, dv)."""
+    """Return the numbers of a row, one for each split; of O, (splits, dv)."""
     assert values is not None
     return values[:, row - snapshot.visit.rows.start]
 

@@ -13,7 +13,7 @@ from simulator.run.snapshot import Cell, Snapshot
 
 
 def forms_tile(snapshot: Snapshot) -> bool:
-    """Return whether the current visit forms a tile of S: of a state only a chunk with itself."""
+    """Return whether the current visit forms a tile of S: with a state, only in chunks."""
     algorithm, launch = snapshot.program.algorithm, snapshot.launch
     if snapshot.op.before_tiles:
         return False
@@ -22,7 +22,7 @@ def forms_tile(snapshot: Snapshot) -> bool:
 
 
 def added_to_state(snapshot: Snapshot) -> Values | None:
-    """Return what the current keys add, ``φ(K)ᵀ [V, 1]`` for one; None where it is not known."""
+    """Return the matrix that the current keys add, as ``φ(K)ᵀ [V, 1]``; None where not known."""
     phi, cols = snapshot.state.get("phi_K"), snapshot.visit.cols
     if phi is None:
         return None
@@ -76,7 +76,7 @@ def explain_result(snapshot: Snapshot, value: CellValue) -> Explanation:
 
 
 def _read_again(snapshot: Snapshot, number: Cell, first: Number) -> tuple[Part, ...]:
-    """Return the same in float64, from the features and the state that the engine has."""
+    """Return the line on the number in float64, from the engine's features and state."""
     phi, state = (snapshot.state[name].astype(np.float64) for name in ("phi_Q", "state"))
     column = number.col if "value" in number.at else -1
     return beside(snapshot, first, float((phi[0] * state[:, column]).sum()))

@@ -33,33 +33,33 @@ from simulator.program.under_way import added, terms, under_way
 from simulator.run.final_weights import used_keys
 from simulator.run.snapshot import HeadNumbers, Snapshot
 
-_LEAD = 0.45  # of the time of a flight, how much later the next one begins
+_LEAD = 0.45  # share of a flight's time after which the next flight begins
 _MOST_OPS = 40
-"""Most ops that are asked which tiles land: nobody waits for those of a machine that has slept."""
+"""Most ops whose landing tiles are found: after a machine has slept, nobody waits for all."""
 AT_HBM = 0.5  # share of the way from the board to the chip at which a tile passes HBM
 _SOUND = 0.01
-"""How far the sum of all terms may be from the recorded number, as a share of the largest: a run in
-half precision rounds, and an op that comes out wrong is not such a sum."""
+"""How far the sum of all terms may be from the recorded number, as a share of the largest number: a
+run in half precision rounds, and the sum of a wrong op is farther off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
     """A tile on its way between HBM and the chip."""
 
-    move: TileMove  # what moves
+    move: TileMove
     loads: bool  # whether it flies to the chip
     # begin, end: shares of the op at which it leaves and lands
     begin: float
     end: float
 
     def way(self, share: float) -> float:
-        """Return how much of its way is behind it, 0 to 1, slow at both ends."""
+        """Return the share of its way that the tile has flown, 0 to 1, slow at both ends."""
         return eased(min(max((share - self.begin) / (self.end - self.begin), 0.0), 1.0))
 
     def bus(self, share: float) -> float:
-        """Return how much of its way between HBM and the chip is behind it, 0 to 1.
+        """Return the share of its way between HBM and the chip that the tile has flown, 0 to 1.
 
-        Between HBM and its matrix on the board, a tile spends the other half of its time.
+        A tile spends the other half of its time between HBM and its matrix on the board.
         """
         way = self.way(share)
         begin = AT_HBM if self.loads else 0.0
@@ -86,12 +86,12 @@ def flights_of(moves: tuple[TileMove, ...], *, loads: bool) -> tuple[Flight, ...
 def landed_between(
     program: TileProgram, before: Playhead, after: Playhead, by: Granularity
 ) -> tuple[str, ...]:
-    """Return the tensors of which tiles land while a run goes on from one place to another.
+    """Return the tensors whose tiles land while a run goes on from one place to another.
 
-    before, after: the two places; what lands exactly at the second one has landed.
-    by: how far one step goes. If it is more than an op, what a step moves lands where it begins.
-    Returns: each tensor once, in the order in which they land first. Of a long way only the first
-        ops are looked at.
+    before, after: the two places; a tile that lands exactly at the second one has landed.
+    by: how far one step goes. If more than an op, the tiles of a step land where the step begins.
+    Returns: each tensor once, in the order of first landings. On a long way only the first ops
+        count.
     """
     names: dict[str, None] = {}
     cursor, done = before.cursor, before.done
@@ -118,7 +118,7 @@ def landed_between(
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """An op that is being done; equal to itself alone, so that what is made of it can be kept."""
+    """An op that is being done; equal to itself alone, so that frames made of it can be kept."""
 
     # before, after: the snapshot one op earlier, which may be of another visit, and the one at its
     # end
@@ -128,12 +128,12 @@ class Motion:
 
     @property
     def gesture(self) -> Gesture:
-        """How it is seen to happen."""
+        """How the animation shows the op."""
         return self.after.op.gesture
 
     @cached_property
     def flights(self) -> tuple[Flight, ...]:
-        """The tiles that it moves."""
+        """The flights of the tiles that the op moves."""
         return flights_of(self.after.op.moves, loads=self.after.op.loads)
 
     @cached_property
@@ -141,7 +141,7 @@ class Motion:
         """The numbers on chip at the beginning, by name."""
         now, visit = self.after, self.after.visit
         rows, keys = (slice(each.start, each.stop) for each in (visit.rows, visit.cols))
-        # What an earlier visit has loaded and left on chip is not among the visit's own numbers.
+        # Tiles that an earlier visit has left on chip are not among the visit's own numbers.
         kept = {"Q": now.q[rows], "K": now.k[keys], "V": now.v[keys]}
         return {**kept, **now.tile.states[now.cursor.op]}
 
@@ -153,7 +153,7 @@ class Motion:
 
     @cached_property
     def is_sound(self) -> bool:
-        """Whether its sums, with all their terms, are what the engine has recorded."""
+        """Whether the op's sums, with all their terms, are the numbers that the engine recorded."""
         made = under_way(self.after.op, self.numbers, 1.0)
         return bool(made) and all(
             name in self.after.state and _close(values, self.after.state[name])
@@ -162,12 +162,12 @@ class Motion:
 
     @cached_property
     def sums(self) -> tuple[str, ...]:
-        """The names of the numbers that exist while it is being done."""
+        """The names of the numbers that exist while the op is being done."""
         return tuple(under_way(self.after.op, self.numbers, 1.0)) if self.is_sound else ()
 
     @property
     def terms(self) -> int:
-        """Of how many terms its numbers are sums; 0 where there is nothing to be shown."""
+        """How many terms each number of the op sums; 0 where there is nothing to be shown."""
         return terms(self.after.op, self.numbers) if self.is_sound else 0
 
     def added(self, share: float) -> int:
@@ -177,8 +177,8 @@ class Motion:
     def at(self, share: float) -> Snapshot:
         """Return the state when a share of the op has been done, 0 to 1.
 
-        It is `before` at 0 and `after` at 1. In between it is at the place of `after`, with the
-        numbers that exist by then.
+        The state is `before` at 0 and `after` at 1. In between it has the cursor of `after`, with
+        the numbers that exist by then.
         """
         if share <= 0:
             return self.before
@@ -193,7 +193,7 @@ class Motion:
         return found
 
     def landed(self, share: float) -> tuple[bool, ...]:
-        """Return of each tile that it moves whether it has arrived."""
+        """Return for each tile that the op moves whether the tile has arrived."""
         return tuple(flight.landed(share) for flight in self.flights)
 
     def _stage(self, share: float) -> Hashable:
@@ -235,7 +235,7 @@ class Motion:
         return (one.head, one.i) == (two.head, two.i)
 
     def _head(self, state: Numbers, made: dict[str, F32]) -> HeadNumbers | None:
-        """Return the numbers of the head before the op, with what it has made by now."""
+        """Return the head's numbers before the op, with the numbers that the op has made by now."""
         head, old = self.after.head, self.before.head
         if head is None or old is None or self.before.visit.head != self.after.visit.head:
             return head
@@ -252,7 +252,7 @@ class Motion:
 
     @cached_property
     def _used(self) -> tuple[F32, F32] | None:
-        """Weights of used keys in the current rows before and after, if it changes them."""
+        """Weights of used keys in the current rows before and after, if the op changes them."""
         rows = slice(self.after.visit.rows.start, self.after.visit.rows.stop)
         keys = slice(used_keys(self.after).stop)
         ends = [
@@ -266,14 +266,14 @@ class Motion:
 
     @property
     def reweighs(self) -> bool:
-        """Whether it changes the weights of used keys in the current rows."""
+        """Whether the op changes the weights of used keys in the current rows."""
         return self._used is not None
 
     def used_weights(self, share: float) -> F32 | None:
         """Return the weights of used keys in the current rows, (r, keys), when a share is done.
 
-        While O is rescaled, they are those before times powers of alpha, 1 to alpha; in other ops
-        they change at the end. None if they do not change.
+        While O is rescaled, they are the old weights times powers of alpha, 1 to alpha; in other
+        ops they change at the end. None if they do not change.
         """
         if self._used is None:
             return None
@@ -290,7 +290,7 @@ class Motion:
         return frozen(now)
 
     def _counters(self, share: float) -> Counters:
-        """Return the counters with the bytes of tiles that have landed, none before it has."""
+        """Return the counters with the bytes of landed tiles; a flying tile does not count yet."""
         now = self.before.counters
         read, write = dict(now.read), dict(now.write)
         for flight in self.flights:
@@ -301,7 +301,7 @@ class Motion:
         return Counters(read, write, now.flops + int(done * self.after.op.flops))
 
     def _on_chip(self, share: float) -> tuple[ChipTile, ...]:
-        """Return what is on chip: a tile that is loaded only when it has landed."""
+        """Return the tiles on chip: a loaded tile only once it has landed."""
         held = {tile.name for tile in self.before.on_chip}
         flying = {f.move.tensor for f in self.flights if f.loads and not f.landed(share)}
         return tuple(

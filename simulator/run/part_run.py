@@ -1,4 +1,4 @@
-"""Some rows of some heads of a run that may be larger than the memory, and the counts of all."""
+"""Some rows of some heads of a run that may be larger than memory, and the whole run's counts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_part(
 ) -> tuple[dict[str, Any], dict[str, F32]]:
     """Compute O and lse of some rows of some heads, with the numbers that they have in the run.
 
-    program: that of the whole run, of which everything is counted.
+    program: the program of the whole run, whose bytes, FLOPs and visits are counted.
     Returns: the summary, with the error of these rows alone; ``o`` (heads, rows, dv) and ``lse``
         (heads, rows), float32.
     """

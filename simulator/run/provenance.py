@@ -173,7 +173,7 @@ def _changed(snapshot: Snapshot, cell: Cell, score: float) -> float:
 
 
 def _explain_changes(snapshot: Snapshot, cell: Cell, scaled: float) -> list[tuple[Part, ...]]:
-    """Return what is done to a scaled product before the mask."""
+    """Return the lines on the changes of a scaled product before the mask."""
     w, lines = snapshot.program.workload, list[tuple[Part, ...]]()
     now, cap, bias = scaled, w.scoring.softcap, w.bias(snapshot.visit.head)
     if cap:
@@ -323,7 +323,7 @@ def _sink(snapshot: Snapshot, cell: Cell) -> Number:
 
 
 def _began_with_sink(snapshot: Snapshot) -> list[tuple[Part, ...]]:
-    """Return what m and l before the first tile of a row are, if it has a sink."""
+    """Return the line on the sink with which m and l begin, in a row's first tile; else none."""
     w, visit = snapshot.program.workload, snapshot.visit
     before = w.grid.visited_columns.before(visit.i, visit.j)
     return [_SINK_LINE] if w.sink_logits and not visit.split and not before else []
@@ -371,7 +371,7 @@ def shift_factor(snapshot: Snapshot, row: int, which: str) -> float:
 def weight_sum(snapshot: Snapshot, row: int) -> TermSum:
     """Return the row sum of P of the current tile, term by term.
 
-    Once whole rows have been divided by l, what was summed is no longer P and is called otherwise.
+    Once whole rows have been divided by l, the terms are no longer P and have another name.
     """
     visit = snapshot.visit
     p = snapshot.tile.p[row - visit.rows.start]
@@ -502,7 +502,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
 def _factor(
     snapshot: Snapshot, row: int
 ) -> tuple[Number | None, str, tuple[tuple[Part, ...], ...]]:
-    """Return what O before is multiplied by, its formula, and where it comes from."""
+    """Return the factor of the old O, its formula, and the lines on its origin."""
     if snapshot.stores_scores:
         return None, "", ()
     r = row - snapshot.visit.rows.start
@@ -523,7 +523,7 @@ def _factor(
 
 
 def _elsewhere(snapshot: Snapshot, value: CellValue) -> tuple[tuple[Part, ...], ...]:
-    """Return what is known of m, l or O outside the current row block, or before it exists."""
+    """Return the lines on m, l or O outside the current row block, or before the number exists."""
     w, cell = snapshot.program.workload, value.cell
     i = cell.row // w.rows
     if value.value is None:

@@ -33,12 +33,12 @@ def rescaled(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows and column blocks at which m has moved though l was above 0.
 
-    block: its m and l after every column block; a skipped tile has left them as they were.
+    block: has m and l after every column block; a skipped tile leaves both as they were.
     """
     rows = w.grid.row_range(i)
     m, l = (_with_start(w, head, rows, values, n) for n, values in enumerate((block.m, block.l)))
     moved = (m[:, 1:] != m[:, :-1]) & (l[:, :-1] > 0)
-    if w.splits > 1:  # each begins with nothing seen
+    if w.splits > 1:  # each split begins with nothing seen
         visited = w.grid.visited_columns.visited(i)
         split, first = np.unique(visited // w.split_blocks, return_index=True)
         moved[:, visited[first[split > 0]]] = False
@@ -48,7 +48,7 @@ def rescaled(
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What the rows of the current tile do about a larger maximum."""
+    """Which rows of the current tile rescale for a larger maximum, and which skip the rescale."""
 
     moved: NDArray[np.bool_]  # (r,) bool, rows whose m has moved, so that their sums are rescaled
     # (r,) bool, rows whose maximum has grown by too little: m is kept, and P is above 1
@@ -57,7 +57,7 @@ class Skips:
 
 
 def skips(now: Snapshot) -> Skips | None:
-    """Return what rows of the current tile skip; None without a threshold, or before m is made."""
+    """Return which rows of the current tile skip; None without a threshold or before m is made."""
     if now.program.workload.threshold is None or now.launch.combines or not now.made("m"):
         return None
     tile = now.tile
@@ -74,12 +74,12 @@ def shrinking(now: Snapshot) -> NDArray[np.bool_]:
 
 
 def rescales(now: Snapshot) -> bool:
-    """Return whether the op of a state makes what was summed smaller in any row."""
+    """Return whether the op of a state makes the old sums of any row smaller."""
     return now.op.gesture is Gesture.SHRINK and bool(shrinking(now).any())
 
 
 def row_at_hand(now: Snapshot, row: int | None) -> int | None:
-    """Return the row whose rescale is shown: the chosen one, else that of least alpha, or None."""
+    """Return the row whose rescale is shown: the chosen, else the one of least alpha, or None."""
     shrinks, rows = shrinking(now), now.visit.rows
     if row is not None and row in rows and shrinks[row - rows.start]:
         return row
@@ -90,7 +90,7 @@ def row_at_hand(now: Snapshot, row: int | None) -> int | None:
 def rescale_seconds(now: Snapshot, speed: float = 1.0) -> float | None:
     """Return how long the op of a state lasts at speed 1, if it is a rescale; else None.
 
-    speed: how fast it is played: of a fast one the press alone is, of a very fast one nothing.
+    speed: the speed of playing; a fast rescale plays its press alone, a very fast one nothing.
     """
     if now.op.gesture is not Gesture.SHRINK:
         return None

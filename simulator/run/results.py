@@ -109,7 +109,7 @@ def _number(value: float) -> float | str:
 
 
 def _write_traffic(out: IO[bytes], program: TileProgram) -> None:
-    """Write a line for each visit: where it is, and what has been requested up to its end."""
+    """Write a line for each visit: its place, and the bytes and FLOPs requested up to its end."""
     tensors = program.tensors
     words = [f"{tensor}_{way}_bytes" for tensor in tensors for way in ("read", "write")]
     names = ["visit", "launch", "head", "i", "j", *words, "read_bytes", "write_bytes", "flops"]

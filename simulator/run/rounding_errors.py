@@ -1,6 +1,6 @@
 """Errors of O where P and S are rounded to the storage type, beside P in float32.
 
-Standard attention is naive's: it stores S and P in the type. FlashAttention-2 rounds P before P V.
+Standard attention is naive: it stores S and P in the type. FlashAttention-2 rounds P before P V.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RoundingError:
 def rounding_errors(w: Workload, inputs: Inputs, head: int) -> dict[Way, RoundingError]:
     """Return the errors of each way for a head of a run, heads one by one.
 
-    w: with a softmax; its algorithm, faults and P do not count.
+    w: a run with a softmax; its algorithm, faults and type of P do not count.
     """
     honest_one = honest(w)
     found: dict[Way, RoundingError] = {}

@@ -1,4 +1,4 @@
-"""One query row against all keys: what the softmax panel shows beside the engine's numbers."""
+"""One query row against all keys, for the softmax panel beside the engine's numbers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class RowReport:
     """One row of the current row block at a cursor."""
 
     row: int  # query row in the whole matrix
-    # (Nk,) float32, scaled scores, or similarities φ(q)·φ(k), or what later updates of a state have
-    # left of them; -inf where the mask hides the pair
+    # (Nk,) float32, scaled scores, or similarities φ(q)·φ(k), or the weights that later updates of
+    # a state have left; -inf where the mask hides the pair
     scores: F32
     # (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included
     seen: NDArray[np.bool_]
@@ -115,7 +115,7 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 def o_weight(snapshot: Snapshot) -> F32:
-    """Return the divisor of O as it is now, (r,): m and l may be a step ahead of it."""
+    """Return the divisor of O as it is now, (r,): m and l may be a step ahead of O."""
     tile = snapshot.tile
     divides = snapshot.program.algorithm.sums
     if snapshot.stores_scores or snapshot.normalised or not divides:
@@ -132,7 +132,7 @@ def o_weight(snapshot: Snapshot) -> F32:
 def _exact(
     snapshot: Snapshot, row: int, keys: NDArray[np.bool_], summed: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return O of the row over some keys in float64, divided by the sum over others."""
+    """Return O of the row over `keys` in float64, divided by the sum over the keys `summed`."""
     w = snapshot.program.workload
     q, projection = snapshot.q[row].astype(np.float64)[None], snapshot.state.get("projection")
     head, split, one = snapshot.visit.head, snapshot.visit.split, range(row, row + 1)

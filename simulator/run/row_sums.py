@@ -34,7 +34,7 @@ class RowSums:
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes."""
+        """Memory of the sums."""
         return 3 * ARRAY + self.m.nbytes + self.l.nbytes + self.o.nbytes
 
 
@@ -182,8 +182,8 @@ def ulps(ours: NDArray[np.floating], exact: F64) -> F64:
 
     ours: (rows, dv), O.
     exact: (rows, dv) float64.
-    Returns: infinite if `ours` contains NaN or an infinity. The unit is that of the row's largest
-        exact magnitude.
+    Returns: infinite if `ours` contains NaN or an infinity. The unit is the spacing of float32 at
+        the row's largest exact magnitude.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(ours.astype(np.float64) - exact).max(axis=1)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Cell:
     """A cell of a matrix of the current head, in the matrix's own rows and columns (K, not Kᵀ)."""
 
-    # ``Q K V S m l O``; S also where P is shown in its place; with `split`, what it leaves
+    # ``Q K V S m l O``; S also where P is shown in its place; with `split`, a partial result
     tensor: str
     # row, col: counted from 0; the column of m and l is 0
     row: int
@@ -41,12 +41,12 @@ class Cell:
 
     @property
     def spec(self) -> TensorSpec:
-        """The tensor that it is a cell of."""
+        """The tensor that the cell belongs to."""
         return TENSORS[self.tensor]
 
     @property
     def at(self) -> dict[Axis, int]:
-        """Where it lies along each axis of its tensor but the splits."""
+        """The place of the cell along each axis of its tensor but the splits."""
         axes = [axis for axis in self.spec.axes if axis != "split"]
         return dict(zip(axes, (self.row, self.col), strict=False))
 
@@ -63,9 +63,9 @@ class HeadNumbers:
     m: F32
     l: F32
     o: F32  # (Nq, dv) float32, O at the cursor: on chip or in HBM
-    # of a backward pass its numbers of pairs, (Nq, Nk) each, of every tile of the run, and what it
-    # has made at the cursor of rows and of keys, (Nq, n) and (Nk, n), by the name of the tensor in
-    # whose place it is
+    # of a backward pass, its numbers of pairs, (Nq, Nk) each, of every tile of the run, and its
+    # numbers of rows and of keys at the cursor, (Nq, n) and (Nk, n), by the name of the tensor in
+    # whose place they are
     others: Mapping[str, F32] = field(default_factory=dict)
     # (Nq, Nk) float32, ``exp(S - m)`` of keys that have been used, with the m that O of their row
     # is relative to at the cursor; None without a rescale
@@ -73,20 +73,20 @@ class HeadNumbers:
 
     @property
     def pairs(self) -> dict[str, F32]:
-        """S and P, and what else there is of pairs, (Nq, Nk) each."""
+        """S, P and the other numbers of pairs, (Nq, Nk) each."""
         more = {name: own for name, own in self.others.items() if TENSORS[name].of_pairs}
         return {"S": self.s, "P": self.p} | more
 
     @property
     def results(self) -> dict[str, F32]:
-        """m, l and O, (Nq, n) each, and what else there is of rows and of keys."""
+        """m, l and O, (Nq, n) each, and the other numbers of rows and of keys."""
         more = {name: own for name, own in self.others.items() if not TENSORS[name].of_pairs}
         return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o} | more
 
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What the splits of the current row block leave in HBM for the visit that joins them."""
+    """The results that the current row block's splits leave in HBM, to be joined by a visit."""
 
     o: F32  # (splits, r, dv) float32, O of each split, divided by the sum over its keys alone
     lse: F32  # (splits, r) float32, LSE of each split, -inf where a row sees none of its keys
@@ -115,25 +115,25 @@ class Snapshot(ShownFigure):
     q: F32
     k: F32
     v: F32
-    # engine, device: what computed the numbers
+    # engine, device: the names of both that computed the numbers
     engine: str
     device: str
-    wrong: WrongNumbers | None = None  # which of them are wrong, where a fault is on
-    # what the splits of the current row block leave behind; None without splits
+    wrong: WrongNumbers | None = None  # which numbers are wrong, where a fault is on
+    # the results of the splits of the current row block; None without splits
     partials: Partials | None = None
     # (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown
     so_far: F32 | None = None
-    # (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
+    # (Nk, f) or (Nk,) float32, the gates of keys in the updates of a state, if there are some; of a
     # backward pass (Nq, dv), the gradient of O
     gate: F32 | None = None
-    # (Nq, dv) float32, what O of the current head is multiplied by; None without such a gate
+    # (Nq, dv) float32, the gate that O of the current head is multiplied by; None without a gate
     output_gate: F32 | None = None
     # Q and K of the current head before positions turn them, by name; empty without positions
     unturned: Mapping[str, F32] = field(default_factory=dict)
 
     @property
     def inputs(self) -> dict[str, F32]:
-        """Q, K and V of the current head as they are now, and what it takes beside them.
+        """Q, K and V of the current head as they are now, and the head's other inputs, by name.
 
         Before the tiles Q and K may not have been turned by their positions yet.
         """
@@ -165,7 +165,7 @@ class Snapshot(ShownFigure):
 
     @property
     def turned_now(self) -> Turning | None:
-        """What the current op turns; before it turns anything, what is turned first."""
+        """The input that the current op turns; before the first turn, the input to turn first."""
         if not self.op.before_tiles:
             return None
         return self.turning(self.program.algorithm.inputs[self.op.turns or 0].name)
@@ -186,7 +186,7 @@ class Snapshot(ShownFigure):
         return frozenset(op.name for op in self.past)
 
     def made(self, name: str) -> bool:
-        """Whether this visit has made a number: S, P, m and l with this tile, O with it added."""
+        """Whether this visit has made a number: S, P, m and l with this tile, O with the tile added."""
         return any(name in op.makes for op in self.past)
 
     def stored(self, tensor: str) -> bool:
@@ -226,19 +226,19 @@ class Snapshot(ShownFigure):
 
     @property
     def newest_pairs(self) -> tuple[str, F32] | None:
-        """What was made last of the pairs of the tile, by name; None before there is anything."""
+        """Name and values of the tile's newest numbers of pairs; None before there are any."""
         own = (spec.name for spec in reversed(self.program.algorithm.pairs))
         found = ((name, self.state.get(name)) for name in (*own, "P", "S"))
         return next(((name, values) for name, values in found if values is not None), None)
 
     @property
     def computes_again(self) -> bool:
-        """Whether the op does again what the forward pass has done and not kept."""
+        """Whether the op computes S or P again, which the forward pass has not kept."""
         return self._does_again(self.op)
 
     @property
     def visit_computes_again(self) -> bool:
-        """Whether any op of the visit does."""
+        """Whether any op of the visit computes S or P again."""
         return any(map(self._does_again, self.ops))
 
     def _does_again(self, op: Op) -> bool:
@@ -266,12 +266,12 @@ class Snapshot(ShownFigure):
 
     @property
     def started(self) -> bool:
-        """Whether HBM has by now what rows begin with that have seen nothing."""
+        """Whether HBM has by now the numbers of rows that have seen nothing."""
         return not any(op.starts and op.stores for op in self.ops[self.cursor.op + 1 :])
 
     @property
     def results(self) -> dict[str, F32]:
-        """The names of m, l and O of the current row block that exist now."""
+        """m, l and O of the current row block, as far as they exist now, by name."""
         found = {"m": self.m, "l": self.l, "O": self.o}
         if self.program.algorithm.normalises_each_tile:  # before they are loaded as well
             return found if self.started else {}
@@ -284,13 +284,13 @@ class Snapshot(ShownFigure):
 
     @property
     def rescale_factor(self) -> F32:
-        """What O of each row is multiplied by in the rescale of this visit, (r,)."""
+        """The factor of O of each row in the rescale of this visit, (r,)."""
         factor = self.tile.last("factor")
         return self.carried if factor is None else factor
 
     @property
     def carried(self) -> F32:
-        """What l of each row is multiplied by before this tile is added, (r,): alpha."""
+        """The factor of l of each row before this tile is added, (r,): alpha."""
         alpha = self.tile.alpha
         return np.ones_like(alpha) if self.program.workload.faults.forget_alpha else alpha
 
@@ -313,7 +313,7 @@ class Snapshot(ShownFigure):
 
     @property
     def tile_pages(self) -> range:
-        """The pages of the current tile; none where K and V lie in none, or are not read."""
+        """The pages of the current tile; none where K and V have no pages, or are not read."""
         table = self.program.workload.pages
         if table is None or self.launch.combines:
             return range(0)
@@ -321,7 +321,7 @@ class Snapshot(ShownFigure):
 
     @property
     def tile_places(self) -> tuple[int, ...]:
-        """The places of these pages, in the order of the pages."""
+        """The places of `tile_pages`, in the order of the pages."""
         table, own = self.program.workload.pages, self.tile_pages
         return () if table is None else tuple(table.used[own.start : own.stop].tolist())
 
@@ -332,7 +332,7 @@ class Snapshot(ShownFigure):
 
     @property
     def split_tensors(self) -> frozenset[str]:
-        """What splits leave in HBM to be joined; nothing without splits."""
+        """Names of the tensors that splits leave in HBM to be joined; none without splits."""
         specs = self.program.algorithm.tensors
         return frozenset(spec.name for spec in specs if "split" in spec.axes)
 
@@ -344,7 +344,7 @@ class Snapshot(ShownFigure):
 
     @property
     def completes(self) -> bool:
-        """Whether every row that has been begun is done now, and this op has done the last."""
+        """Whether every row that has been begun is done now, the last row with this op."""
         whole = self.cursor.op == len(self.ops) - 1 and self.visit.last
         if not self.launch.by_rows:  # rows are begun again with every column block
             whole = whole and self.visit.index + 1 == self.program.head_bounds(self.visit.index)[1]
@@ -352,7 +352,7 @@ class Snapshot(ShownFigure):
 
     @property
     def begun_at(self) -> int:
-        """The first of the column blocks that O as it is now adds up."""
+        """The first column block that O as it is now sums over."""
         return self.launch.run * self.visit.split
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What an op works on: what it moves, or what it reads on chip and makes there."""
+"""The names that an op works on: tensors that it moves, or numbers on chip."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from simulator.program.state import State, Values
 from simulator.run.snapshot import Snapshot
 
 _STANDS_FOR = {"m_prev": "m", "m_tile": "m", "l_prev": "l", "l_tile": "l"}
-"""Numbers on chip that are a maximum or a sum of before, or of the tile alone."""
+"""Names of a maximum or sum before the tile or of the tile alone, and m or l for each."""
 _KNOWN: dict[Hashable, frozenset[str]] = {}
-"""By the kind of op and its switches: what it works on does not depend on numbers."""
+"""Names by the kind of op and its switches: the names do not depend on numbers."""
 
 
 def touched(now: Snapshot) -> frozenset[str]:
-    """Return the names of what the op of a state moves, or reads and makes on chip.
+    """Return the names of the tensors that a state's op moves, or the numbers it uses on chip.
 
-    Features count as the rows that they are made of. LSE, where it is not stored, does not.
+    Features count as the rows that they are made of. An LSE that is not stored does not count.
     """
     op = now.op
     if op.moves:
@@ -39,7 +39,7 @@ def touched(now: Snapshot) -> frozenset[str]:
 
 
 def _used(now: Snapshot) -> set[str]:
-    """Return what the op reads and makes, found by doing it."""
+    """Return the names of the numbers that the op reads and makes, found by doing the op."""
     visit, state = now.visit, State.on_chip()
     rows, keys = (slice(each.start, each.stop) for each in (visit.rows, visit.cols))
     chip = _Watched({"Q": now.q[rows], "K": now.k[keys], "V": now.v[keys]})
@@ -67,6 +67,6 @@ class _Watched(dict[str, Values]):
 
 
 def _switches(op: Op) -> tuple[tuple[str, Hashable], ...]:
-    """Return what of an op decides how it computes."""
+    """Return the fields of an op that decide how it computes."""
     values = ((each.name, getattr(op, each.name)) for each in fields(op))
     return tuple((name, value) for name, value in values if isinstance(value, bool | str | None))

@@ -48,7 +48,7 @@ Progress = Callable[[float], None]
 ROW_BLOCK_CACHE = 96 * 2**20  # bytes of row blocks kept: at N = 131 072 and d = 128 about a dozen
 TILE_CACHE = 8 * 2**20  # bytes of tiles kept: the current one and some before it
 DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
-"""Scores and tiles of a head up to which a snapshot contains all its numbers."""
+"""Scores and tiles of a head up to which a snapshot contains all numbers of the head."""
 
 _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]  # m, l and O of a row block
 
@@ -83,7 +83,7 @@ class Trace(ShownFigure):
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of what is kept and can be computed again."""
+        """Memory of the numbers that are kept and can be computed again."""
         return sum(cache.bytes for cache in self._caches)
 
     @property
@@ -139,7 +139,7 @@ class Trace(ShownFigure):
             output_gate=self._output_gate(place.head),
             unturned=self._unturned(place.head),
         )
-        # Frozen, so what follows from it is put in by making it anew.
+        # A snapshot is frozen, so numbers that follow from it are put into a new one.
         now = replace(
             bare,
             head=self._head_numbers(bare) if self.has_detail else None,
@@ -164,20 +164,20 @@ class Trace(ShownFigure):
         return dict(zip(names, values, strict=False))
 
     def _given(self, head: int) -> F32 | None:
-        """Return what a head takes beside Q, K and V: a gate, or the gradient of O."""
+        """Return a head's input beside Q, K and V: a gate, or the gradient of O."""
         own, place = self.inputs.upstream, head
         if own is None:
             own, place = self.inputs.gate, self.workload.kv_head_of[head]
         return None if own is None else np.asarray(own[place])
 
     def _output_gate(self, head: int) -> F32 | None:
-        """Return what O of a head is multiplied by; None without such a gate."""
+        """Return the gate that O of a head is multiplied by; None without such a gate."""
         own = self.inputs.output_gate
         return own[head] if self.workload.gated and own is not None else None
 
     @cached_property
     def single_heads(self) -> tuple[Workload, Inputs]:
-        """The workload with its query heads one by one, for what is not about tiles."""
+        """The workload with its query heads one by one, for work without tiles, and its inputs."""
         if self.workload.group == 1:
             return self.workload, self.inputs
         single = self.workload.as_algorithm(USUAL.name)
@@ -197,7 +197,7 @@ class Trace(ShownFigure):
 
     @cached_property
     def _outcome(self) -> tuple[F32, F32]:
-        # Only these two of each row block are kept, because all of them would fill the memory.
+        # Only O and lse of row blocks are kept, because whole row blocks would fill the memory.
         heads = [
             [(block.o, block.lse) for block in self.engine.row_blocks(head)]
             for head in range(self.workload.heads)
@@ -219,7 +219,7 @@ class Trace(ShownFigure):
 
     @property
     def left(self) -> dict[str, F32]:
-        """What a backward pass finds in HBM of its forward pass; nothing for a forward pass."""
+        """The tensors of its forward pass that a backward pass finds in HBM; else none."""
         w, engine = self.workload, self.engine
         if not isinstance(engine, BackwardEngine):
             return {}
@@ -332,7 +332,7 @@ class Trace(ShownFigure):
         return self.inputs.layer if whole else None
 
     def _by_rows(self, checked: list[tuple[int, range, F32]]) -> list[tuple[range, F32]]:
-        """Return O of all heads one by one, (H, rows, dv), of rows that were checked in each."""
+        """Return O of all heads one by one, (H, rows, dv), in rows that were checked in each."""
         w = self.workload
         o = np.empty((w.heads, w.seqlen_q, w.value_dim), dtype=np.float32)
         known = np.zeros(o.shape[:2], dtype=np.bool_)
@@ -359,7 +359,7 @@ class Trace(ShownFigure):
     # --- the whole head, for small problems ------------------------------------------------
 
     def _head_matrices(self, head: int) -> dict[str, F32]:
-        """Return S (masked), P and what else a backward pass makes of pairs, NaN where skipped."""
+        """Return S (masked), P and a backward pass's other pair numbers, NaN where skipped."""
         parts: list[dict[str, F32]] = []
         for i in range(self.workload.grid.Tr):
             if isinstance(self.engine, BackwardEngine):
@@ -391,7 +391,7 @@ class Trace(ShownFigure):
         return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o), others, weights)
 
     def _made_so_far(self, now: Snapshot) -> dict[str, F32]:
-        """Return what a backward pass has made of the head's rows and keys, and its LSE."""
+        """Return the numbers that a backward pass has made of the head's rows and keys, and LSE."""
         if not self.program.algorithm.backward:
             return {}
         blocks = (self.row_block(now.visit.head, i) for i in range(self.workload.grid.Tr))
@@ -420,7 +420,7 @@ class Trace(ShownFigure):
             after: dict[int, _RowState] = {1: (*final[:2], np.float32(np.nan)), 2: final}
             return after.get(visit.launch - (i > visit.i))
         if algorithm_of(w).normalises_last:
-            # With those above are the blocks that see nothing: always the first ones.
+            # Blocks that see nothing are always the first ones, so they are above, too.
             if i > visit.i or not now.launch.writes_output:
                 return None
             if not now.launch.combines:
@@ -440,7 +440,7 @@ class Trace(ShownFigure):
         return top.astype(np.float32), total.astype(np.float32), np.float32(0)
 
     def _partials(self, now: Snapshot) -> Partials | None:
-        """Return what the splits of the current row block leave behind."""
+        """Return the partial results that the splits of the current row block leave."""
         visit = now.visit
         joins = self.program.joining(visit.head, visit.i)
         if joins is None:
@@ -475,7 +475,7 @@ def is_detailed(w: Workload) -> bool:
 def summary_of(
     program: TileProgram, engine: str, error: float, checked: int, seconds: float
 ) -> dict[str, Any]:
-    """Return the summary of docs/files.md, without what needs the numbers of all rows.
+    """Return the summary of docs/files.md, without the entries that need all rows' numbers.
 
     error: the largest difference from float64, of `checked` rows.
     """
@@ -516,14 +516,14 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     """Return the tiles of all heads by their kind, and how many are visited.
 
     Kinds follow from the mask alone. FlashAttention visits the full and the partial tiles;
-    naive visits every tile, also those of kind skipped. Linear attention forms no tile but those of
-    a chunk with itself.
+    naive visits every tile, also those of kind skipped. Linear attention forms only the tiles of a
+    chunk with itself.
     """
     w = program.workload
     total = w.heads * w.grid.Tr * w.grid.Tc
     seen = w.heads * int(w.grid.visited_columns.sums[-1])
     full = w.heads * w.grid.full_tiles
-    if not algorithm_of(w).softmax:  # of a state only those of a chunk with itself are formed
+    if not algorithm_of(w).softmax:  # only tiles of a chunk with itself are formed
         seen, full = w.heads * w.grid.Tr * (w.chunked and algorithm_of(w).forms), 0
     return {
         "total": total,
@@ -535,7 +535,7 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
 
 
 EngineFactory = Callable[[Workload, Inputs], Engine]
-"""Makes the engine for a workload; those of kernels come from `kernels.devices.registry`."""
+"""Makes the engine for a workload; `kernels.devices.registry` has the factories of kernels."""
 
 
 def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trace:
@@ -558,7 +558,7 @@ def simulate(
 ) -> Trace:
     """Return the trace of a scenario: nothing is computed until it is asked for.
 
-    engine: ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
+    engine: ``numpy``, which can make faults, or the factory of another engine.
     source: the file that the scenario has been read from, which errors name.
     """
     if not isinstance(scenario, Scenario):

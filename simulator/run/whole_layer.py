@@ -1,7 +1,7 @@
-"""A whole attention layer as stages: what each takes and makes, what it costs, how exact it is.
+"""A whole attention layer as stages: the inputs, output, cost and error of each stage.
 
-The tiles are a stage of it. Its projections are computed at once, so a cursor is always in the
-tiles; which rows of each head are in HBM by then says what the later stages have to work with.
+The tiles are one stage. The projections are computed at once, so a cursor is always in the tiles;
+the rows of each head that are in HBM by then are the inputs of the later stages.
 
 References: Vaswani et al. 2017, section 3.2.2.
 """
@@ -41,11 +41,11 @@ AT_ONCE, TILES_AT_ONCE = 2**25, 2**11
 class LayerStage:
     """One step from X to Y."""
 
-    name: str  # what it makes: a key of `LayerRun.shapes`
-    takes: tuple[str, ...]  # of what it makes it
+    name: str  # the tensor that it makes: a key of `LayerRun.shapes`
+    takes: tuple[str, ...]  # the tensors that it reads
     flops: int  # of its matrix products
     bytes: int | None  # requested of HBM; None where docs/counting.md counts none
-    error: float  # largest difference of what it makes from float64 of what it takes
+    error: float  # largest difference of its output from float64 of its inputs
     cites: str  # where the paper has it
 
 
@@ -60,9 +60,9 @@ class LayerRun:
     stages: tuple[LayerStage, ...]  # in the order in which they are done
     # the tensors that the stages make, float32; o as it is in HBM, concat rounded to the dtype
     arrays: dict[str, F32]
-    # those of q, k, v and concat, with heads side by side: (N, heads · their width)
+    # q, k, v and concat with heads side by side: (N, heads · the width of a head)
     flat: dict[str, F32]
-    shares: F32  # (H, N, D) float32, what each head gives to Y
+    shares: F32  # (H, N, D) float32, the part of Y that each head gives
     # ``m`` and ``l`` (H, N, Tc) after each column block, ``lse`` (H, N), where the engine records
     # them; of query heads one by one
     statistics: dict[str, F32]
@@ -81,7 +81,7 @@ class LayerRun:
 
     @property
     def bias(self) -> F32:
-        """What no head gives to Y, (D,): the bias of W_O."""
+        """The part of Y that no head gives, (D,): the bias of W_O."""
         wide = self.shapes["y"][1]
         return self.layer.weights.get("bo", np.zeros(wide, dtype=np.float32))
 
@@ -113,7 +113,7 @@ def known_layer(trace: Trace) -> LayerRun | None:
 
 @cache
 def example_layer() -> tuple[Trace, Snapshot]:
-    """Return the shipped run of a whole layer, for runs without one, and its end."""
+    """Return the shipped run of a whole layer, for runs without a layer, and its last state."""
     trace = simulate(SCENARIOS / EXAMPLE)
     return trace, trace.snapshot(len(trace) - 1)
 
@@ -152,7 +152,7 @@ def _side_by_side(heads: F32) -> F32:
 
 
 def _numbers(trace: Trace, progress: Progress) -> dict[str, F32]:
-    """Return O, and what was recorded on the way to it, of all query heads one by one."""
+    """Return O and its recorded statistics, of all query heads one by one."""
     w, algorithm = trace.workload, algorithm_of(trace.workload)
     names = ("o", "lse", "m", "l") if algorithm.running else ("o", "lse")
     heads: dict[str, list[F32]] = {name: [] for name in names}

@@ -27,8 +27,8 @@ _UNIT: dict[DType, float] = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.
 class WrongNumbers:
     """Numbers whose error against the right algorithm in float64 is more than rounding explains.
 
-    The tolerance is that of `verify`; NaN and wrong infinities always count as wrong. What does not
-    exist at the cursor is False.
+    The tolerance is the same as in `verify`; NaN and wrong infinities always count as wrong.
+    Numbers that do not exist at the cursor are False.
     """
 
     # s, p: (Nq, Nk) bool, S and P of all tiles of the head; None for large problems
@@ -37,18 +37,18 @@ class WrongNumbers:
     # tile_s, tile_p: (r, c) bool, S and P of the current tile; None while it has none
     tile_s: Marks | None
     tile_p: Marks | None
-    # m, l: (rows,) bool; all rows of the head, or of large problems those of the row block
+    # m, l: (rows,) bool; all rows of the head, in large problems the rows of the row block
     m: Marks
     l: Marks
     o: Marks  # (rows, dv) bool, likewise
-    # (r, c) bool, what was made last of the pairs of the current tile; None while it has none
+    # (r, c) bool, the newest numbers of pairs of the current tile; None while it has none
     newest: Marks | None = None
-    # (rows or keys, n) bool, what a backward pass has made of all rows and keys of the head
+    # (rows or keys, n) bool, by name, numbers of a backward pass of all rows and keys of the head
     others: Mapping[str, Marks] = field(default_factory=dict)
 
     @property
     def results(self) -> dict[str, Marks]:
-        """m, l and O, (rows, n) each, and what else there is of rows and of keys."""
+        """m, l and O, (rows, n) each, and the other numbers of rows and of keys."""
         return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o, **self.others}
 
 
@@ -58,7 +58,7 @@ def exact_engine(workload: Workload, inputs: Inputs) -> Engine:
 
 
 def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
-    """Return what is wrong in a snapshot; `exact`: the same without faults, in float64."""
+    """Return which numbers of a snapshot are wrong; `exact`: the same without faults in float64."""
     s = _scores(exact)
     size = max(_terms(exact), float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s))))
     pairs = now.program.workload.pair_dtype
@@ -90,7 +90,7 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
 
 
 def _wrong_newest(now: Snapshot, exact: Snapshot, size: float) -> Marks | None:
-    """Return what is wrong of the numbers of pairs that the visit has made last."""
+    """Return which of the newest numbers of pairs of the visit are wrong."""
     ours, theirs = now.newest_pairs, exact.newest_pairs
     if ours is None or theirs is None:
         return None
@@ -100,7 +100,7 @@ def _wrong_newest(now: Snapshot, exact: Snapshot, size: float) -> Marks | None:
 
 
 def _wrong_gradients(now: Snapshot, exact: Snapshot) -> dict[str, Marks]:
-    """Return what is wrong of the gradients of the head, and of what they are made of."""
+    """Return which gradients of the head, and numbers that they are made of, are wrong."""
     assert now.head is not None
     assert exact.head is not None
     out, unit = {}, _UNIT[now.program.workload.dtype]
@@ -129,9 +129,9 @@ def _gradient_size(exact: Snapshot, name: str) -> float:
 
 
 def _scores(exact: Snapshot) -> F32:
-    """Return the scores that are known: where splits are joined, what stands for their scores."""
+    """Return the scores that are known; where splits are joined, LSE in the place of scores."""
     if not exact.program.algorithm.softmax:
-        return np.ones(1, np.float32)  # nothing is an exponent of anything
+        return np.ones(1, np.float32)  # without a softmax there are no exponents
     if exact.head is not None:
         return exact.head.s
     if exact.program.algorithm.backward and exact.scores is None:
@@ -158,7 +158,7 @@ def _beyond(ours: F32 | None, exact: F32 | None, size: float) -> Marks | None:
 
 def _wrong(ours: F32, exact: F32, size: float) -> Marks:
     used = shares(ours, exact.astype(np.float64), size)
-    # NaN in the exact numbers of a head marks what does not exist.
+    # NaN in the exact numbers of a head marks numbers that do not exist.
     return frozen((used > 1) & ~np.isnan(exact))
 
 

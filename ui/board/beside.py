@@ -16,23 +16,23 @@ from ui.look.pieces import GAP
 from ui.look.theme import Style
 
 LEGEND_WIDTH = 184.0
-"""From which width, at scale 1, the legend has its names beside the bars, not over them."""
+"""Width, at scale 1, from which the legend has its names beside the bars, not over them."""
 _NARROW_LEGEND = (76.0, 100.0)
-"""Room that it needs with its names over the bars."""
+"""Room for the legend, at scale 1, with its names over the bars."""
 TOKEN_SIZE = 11.0
 """Size of tokens, at scale 1, beside cells that are as high."""
 _SMALL = (5.0, 10.0)
 """Least size of tokens beside smaller cells: at scale 1, and in pixels whatever the scale is."""
 MOST_THINNED = 4
-"""Of so many tokens one at least is written; where that is too many, numbers of blocks are."""
+"""At least one of so many tokens is written; where that does not fit, numbers of blocks are."""
 LINE = 1.1
 """Height of a line of tokens, in sizes of their letters."""
 LEAD = 10.0
 """Length, at scale 1, of the lines from tokens to their cells."""
 _MOST_ELONGATED = 6.0
-"""Score matrices longer than this are drawn as if they were not, so that bands stay visible."""
+"""Largest ratio of the sides of a drawn score matrix, so that bands stay visible."""
 _LONGEST, _MEASURED = 84.0, 8
-"""Room, at scale 1, that the longest token may take, and of how many the longest is found."""
+"""Most room, at scale 1, for the longest token, and the number of tokens measured to find it."""
 
 
 def labels_beside(
@@ -42,9 +42,9 @@ def labels_beside(
     px: Callable[[float], float],
     content: QRectF,
 ) -> dict[str, QRectF]:
-    """Return where the titles go; those at the outer sides reach outwards where they are long.
+    """Return where the titles go; long titles at the outer sides reach outwards.
 
-    px: a length at scale 1 in pixels.
+    px: turns a length at scale 1 into pixels.
     """
     line, short = px(18), px(30 if outside else 20)
     q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
@@ -73,13 +73,13 @@ def labels_beside(
     for name, box in boxes.items():
         if name not in labels and box is not s:
             labels[name] = QRectF(box.left(), above, box.width(), line)
-            if outside and box.left() - short < s.right():  # its name may be longer than it is wide
+            if outside and box.left() - short < s.right():  # its name may be wider than the box
                 labels[name].setLeft(min(box.left(), max(s.right() + 1, box.right() - short)))
     return labels
 
 
 def halves(strip: QRectF, scores: QRectF, gap: int) -> tuple[QRectF, QRectF]:
-    """Cut a strip beside the scores: the half that is next to them, and the one outside."""
+    """Cut a strip beside the scores: return the half next to them, and the outer half."""
     across = strip.left() >= scores.right() or strip.right() <= scores.left()
     size = ((strip.width() if across else strip.height()) - gap) // 2
     first, last = QRectF(strip), QRectF(strip)
@@ -144,13 +144,13 @@ def room_for(tokens: Sequence[str], style: Style, size: float) -> float:
 
 
 def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[float, str]:
-    """Return the side of the piece of a picture that stands beside cells, and the text before it.
+    """Return the side of the picture's piece beside some cells, and the text before the piece.
 
-    The piece is as large as its cells let it be, but no larger than leaves its text room. There is
-    no text where the piece would then be lower than a line of it.
+    The piece is as large as its cells allow, but leaves room for its text. If the piece would then
+    be lower than a line of text, there is no text.
 
-    cell: of the cells that share a label.
-    font, text: what the text is written with, and the whole of it.
+    cell: length of the cells that share a label.
+    font, text: the text's font, and the whole text.
     """
     side, beside = min(cell - 1, long), (long - text_width(font, text)) / (1 + GAP)
     if beside < min(side, QFontMetricsF(font).height()):
@@ -159,7 +159,7 @@ def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[floa
 
 
 def apart(middles: Sequence[float], line: float, low: float, high: float) -> list[float]:
-    """Return where the middles of tokens are that need more room than their cells have."""
+    """Return the middles of tokens, moved apart if tokens need more room than their cells."""
     if len(middles) < 2 or middles[1] - middles[0] >= line:
         return list(middles)
     whole = line * len(middles)
@@ -168,6 +168,6 @@ def apart(middles: Sequence[float], line: float, low: float, high: float) -> lis
 
 
 def within(width: float, height: float, ratio: float) -> tuple[float, float]:
-    """Return the largest size of a width to height `ratio`, within limits, that fits."""
+    """Return the largest size that fits, with a width to height `ratio` kept within limits."""
     ratio = min(max(ratio, 1 / _MOST_ELONGATED), _MOST_ELONGATED)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)

@@ -99,9 +99,9 @@ def paint_board(
     """Draw the board.
 
     rect: room for the board; from about 420 × 320 times the scale.
-    view: what part of the score matrix; all of it by default.
+    view: the part of the score matrix on show; the whole matrix by default.
     hover: the cell under the pointer.
-    plain: whether words say nothing of where numbers lie, and the inspector's colours are used.
+    plain: whether words do not say where numbers lie, and the inspector's colours are used.
     """
     lay = replace(board_layout(snapshot.program.workload, style, rect, view), plain=plain)
     marks = Marks(row, hover, selected, tuple(points))
@@ -123,7 +123,7 @@ class Marks:
 def paint_still_board(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
-    """Draw what stays while an op is being done: it may be kept as a picture."""
+    """Draw the parts that stay while an op is being done: they may be kept as a picture."""
     with _plain(painter):
         for name in snapshot.inputs:
             if name in lay.boxes:
@@ -142,7 +142,7 @@ def paint_still_board(
 def paint_live_board(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
 ) -> None:
-    """Draw what an op changes, and what is marked, over what stays."""
+    """Draw the parts that an op changes, and the marks, over the parts that stay."""
     with _plain(painter):
         for name in lay.boxes:
             if name not in snapshot.inputs and not TENSORS[name].of_pairs:
@@ -160,7 +160,7 @@ def paint_live_board(
 def _paint_marks(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
 ) -> None:
-    """Draw what is marked in the matrices, by the op and by who looks at them."""
+    """Draw the marks in the matrices, made by the op and by the user."""
     pointed = {point.row for point in marks.points if point.row is not None}
     pointed |= {point.cell.row for point in marks.points if point.cell is not None}
     if veiled := veiled_rows(snapshot, style, lay, marks.row, pointed):
@@ -193,12 +193,12 @@ def paint_moving_board(
     *,
     ground: bool = True,
 ) -> None:
-    """Draw what is seen while an op is being done.
+    """Draw the board while an op is being done.
 
     At both ends of the op the states are drawn whole instead, by `paint_board`.
 
-    ground: whether the board is to have a ground of the panel's colour; if not, it is drawn on what
-        `paint_still_board` has drawn of the state after the op.
+    ground: whether the board has a ground of the panel's colour; if not, `paint_still_board` has
+        already drawn the state after the op.
     """
     now = motion.at(share)
     fades = motion.after.so_far is not None and motion.before.so_far is None
@@ -242,7 +242,7 @@ def paint_moving_board(
 def _paint_fading(
     painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout
 ) -> None:
-    """Draw what is left of the scores as they were computed, over the final weights."""
+    """Draw the scores as they were computed, fading out over the final weights."""
 
     def paint(inner: QPainter) -> None:
         with _plain(inner):
@@ -270,7 +270,7 @@ def _paint_used(
 def moving_layout(
     motion: Motion, style: Style, rect: QRectF, view: Viewport | None = None
 ) -> BoardLayout:
-    """Return where everything on the board lies, found once for each op."""
+    """Return the layout of the board, made once for each op."""
     key = "board layout", place_key(style, rect), view
     return kept(motion, key, lambda: board_layout(motion.after.program.workload, style, rect, view))
 
@@ -278,7 +278,7 @@ def moving_layout(
 def _painted_again(
     motion: Motion, now: Snapshot, style: Style, lay: BoardLayout
 ) -> list[tuple[QRectF, Callable[[QPainter], None]]]:
-    """Return the boxes whose numbers are sums under way, and how each of them is filled."""
+    """Return the boxes whose sums are under way, each with the function that fills it."""
     found: list[tuple[QRectF, Callable[[QPainter], None]]] = []
     places = state_places(now, style, lay)
     for name in motion.sums:
@@ -286,7 +286,7 @@ def _painted_again(
             fill = partial(paint_state, snapshot=now, style=style, lay=lay)
             found.append((places.card, fill))
         place = lay.box_of(name)
-        if not place or place in now.inputs:  # a small board shows no gradient beside what it is of
+        if not place or place in now.inputs:  # a small board has no box for a gradient
             continue
         if not TENSORS[place].of_pairs:
             fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=place)
@@ -350,7 +350,7 @@ def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = Non
     return Sheet(heat_image(upright, -limit, limit, colour_map(theme, name)))
 
 
-# --- m, l, O, and what else a run makes of rows and keys --------------------------------------
+# --- m, l, O, and other results of rows and keys ----------------------------------------------
 
 
 def _paint_result(
@@ -418,9 +418,9 @@ def _paint_numbers(
     along: range,
     rows: Collection[int],
 ) -> None:
-    """Write the numbers of some rows into a narrow box, if they fit: in a hall with a digit more.
+    """Write the numbers of some rows into a narrow box, if they fit; in a hall with a digit more.
 
-    values, along: the numbers of a box, and which rows they are of.
+    values, along: the numbers of a box, and their rows.
     """
     box, height = lay.boxes[name], lay.cell[1]
     hall = hall_numbers_fit(style, box.width(), height)
@@ -438,7 +438,7 @@ _WHOLE = QRectF(0, 0, 1, 1)
 
 
 def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, float, F32]:
-    """Return what the map of a result spans, and the numbers as it takes them."""
+    """Return the ends of a result's colour map, and the numbers scaled for the map."""
     if name == "l":
         return 0.0, finite_range(values)[1] or 1.0, values
     if name == "m":
@@ -450,7 +450,7 @@ def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, fl
     if values.shape[1] == 1:
         limit = KEPT.get(values, "limit", lambda: signed_limit(np.nan_to_num(values)))
         return -limit, limit, values
-    # Sums grow along a row block until they are divided by l: each has a scale of its own.
+    # Sums grow along a row block until they are divided by l: each block has its own scale.
     w = snapshot.program.workload
     size = w.cols if _by_key(name) else w.rows
     starts = np.arange(0, len(values), size)
@@ -466,9 +466,9 @@ def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, fl
 
 
 def _before_the_tile(snapshot: Snapshot, name: str) -> float:
-    """Return the largest magnitude that O of the current rows had before its rescale; else 0.
+    """Return the largest magnitude of O in the current rows before its rescale; 0 without one.
 
-    Against it O is drawn until the visit's end or O / l, so that its shrinking is seen and stays.
+    O is scaled by it until the end of the visit or O / l, so that O is seen to shrink.
     """
     running = name in snapshot.results and snapshot.tile.last("factor") is not None
     if snapshot.normalised or not running:

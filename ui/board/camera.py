@@ -1,4 +1,4 @@
-"""The camera: what part of the score matrix is shown on the way from one view to another."""
+"""The camera: the part of the score matrix on show on the way from one view to another."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from simulator.run.rescales import rescales, row_at_hand
 from ui.board.layout import Viewport, clamped, framing, visible_count
 
 GLIDE_MS, DOUBLING_MS, LONGEST_MS = 320, 110, 2000
-"""How long the camera takes from one view to another: at least, more for every time that all
-becomes twice as large or half as large on the way, and at most."""
+"""Milliseconds of the camera's way from one view to another: at least, more for each doubling or
+halving of the zoom, and at most."""
 
 
 def between(
     shape: tuple[int, int, int, int], start: Viewport, end: Viewport, share: float
 ) -> Viewport:
-    """Return the view at a share of the way: the middle moves evenly as it is seen.
+    """Return the view at a share of the way; on screen the middle moves evenly.
 
     shape: ``Nq, Nk, d, dv``.
     share: 0 to 1.
@@ -29,8 +29,8 @@ def between(
         return end if share >= 1 else start
     ratio = end.zoom / start.zoom
     zoom = start.zoom * ratio**share
-    # So far has the window on the matrix come from the size that it has at the start to that at
-    # the end. The middle goes as far, and what is zoomed about stays where it is.
+    # Share of the change in the view's size done so far. The middle goes as far, so the point that
+    # is zoomed about stays in place.
     done = share if ratio == 1 else (1 / zoom - 1 / start.zoom) / (1 / end.zoom - 1 / start.zoom)
     places = []
     for count, begin, stop in ((shape[1], start.x, end.x), (shape[0], start.y, end.y)):
@@ -41,10 +41,10 @@ def between(
 
 
 def at_row(motion: Motion, share: float, view: Viewport, row: int | None) -> Viewport:
-    """Return the view while a rescale is done: the camera comes to its row, and goes back.
+    """Return the view during a rescale: the camera goes to the rescaled row and back.
 
     share: of the motion, 0 to 1.
-    view: what is in sight without it; of any other op that is returned.
+    view: the view without the rescale; returned for any other op.
     """
     now = motion.after
     if not (0 < share < 1 and rescales(now)):
@@ -59,7 +59,7 @@ def at_row(motion: Motion, share: float, view: Viewport, row: int | None) -> Vie
 
 
 _MOST_KEYS = 40
-"""Keys of a row that are in sight while it is rescaled: of more, the last."""
+"""Most keys of a row in sight during its rescale: the last ones."""
 
 
 def glide_ms(start: Viewport, end: Viewport) -> int:
@@ -75,9 +75,9 @@ class Camera(QObject):
         self.view = Viewport()
         """The part of the matrix on show."""
         self.target = Viewport()
-        """What will be shown at the end of the way."""
+        """The view at the end of the way."""
         self.glides = False
-        """Whether it may take time."""
+        """Whether the camera may take time to move."""
         self._start, self._shape = Viewport(), (1, 1, 1, 1)
         self._moved = moved
         self._way = QVariantAnimation(self)
@@ -88,7 +88,7 @@ class Camera(QObject):
 
     @property
     def gliding(self) -> bool:
-        """Whether it is on its way."""
+        """Whether the camera is on its way."""
         return self._way.state() == QAbstractAnimation.State.Running
 
     def go(self, view: Viewport) -> None:
@@ -98,7 +98,7 @@ class Camera(QObject):
         self._show(view)
 
     def glide(self, view: Viewport, shape: tuple[int, int, int, int]) -> None:
-        """Go to a view of a matrix, in a while if it may take time."""
+        """Go to a view of a matrix: glide if the camera `glides`, else jump."""
         if not self.glides:
             self.go(view)
         elif view != self.target:

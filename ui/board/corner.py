@@ -35,13 +35,12 @@ _LINE = 18
 """Height of the words under the magnified tile, at scale 1."""
 _LEAST_PICTURE = 32
 """Least width and height of the picture, at scale 1."""
-"""Name, maps, and the words at both ends of their bar."""
 
 
 def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Magnify the current tile of a large problem, in a frame like the one around it.
+    """Magnify the current tile of a large problem, in a frame like on the board.
 
-    No line joins the two: it would cross the matrix as the edge of a mask does.
+    No line joins the two tiles: it would cross the matrix and look like the edge of a mask.
     """
     if lay.inset.isNull() or not forms_tile(snapshot):
         return
@@ -63,7 +62,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
 
 def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
-    """Return where the magnified tile is, in the shape of the current one."""
+    """Return where the magnified tile is, in the shape of the current tile."""
     visit = snapshot.visit
     room = lay.inset.adjusted(0, 0, 0, -style.px(_LINE))
     shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
@@ -91,13 +90,13 @@ def paint_board_picture(
 
 
 def board_picture(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF | None:
-    """Return where the picture lies: above Q or left of it; None without one, or without room."""
+    """Return where the picture lies, above or left of Q; None without a picture or without room."""
     picture = picture_of(snapshot.program.workload)
     if picture is None:
         return None
     px, keys, q, title = style.px, lay.labels[lay.keys], lay.boxes["Q"], lay.labels["Q"]
     top = (lay.rect.top() if lay.header.isNull() else lay.header.bottom()) + px(6)
-    if sharing_choices(snapshot):  # stands beside the title of Kᵀ
+    if sharing_choices(snapshot):  # these words stand beside the title of Kᵀ
         top = max(top, keys.bottom())
     left, right = lay.rect.left() + px(8), min(keys.left(), q.right()) - px(8)
     above = QRectF(left, top, right - left, title.top() - px(4) - top)
@@ -114,7 +113,7 @@ def board_picture(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF 
 
 
 def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw what the maps span."""
+    """Draw the maps with their ranges."""
     if lay.legend.isNull():
         return
     theme, px = style.theme, style.px
@@ -151,7 +150,7 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
 def _paint_narrow_legend(
     painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, rows: Sequence[LegendRow]
 ) -> None:
-    """Draw what the maps span beside the magnified tile: the names over the bars."""
+    """Draw the maps with their ranges beside the magnified tile, the names over the bars."""
     theme, px = style.theme, style.px
     font, line, y = style.text_font(11), px(15), place.top()
     if snapshot.wrong is not None:

@@ -1,4 +1,4 @@
-"""What a run with faults looks like: the label that every picture bears, and wrong numbers."""
+"""Marks of a run with faults: the label on every picture, and marks of wrong numbers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Marks = NDArray[np.bool_]
 
 
 def paint_fault_label(painter: QPainter, scenario: Scenario, style: Style, rect: QRectF) -> float:
-    """Draw ``FAULT: forget alpha`` at the left of `rect`; return how much width it takes.
+    """Draw ``FAULT: forget alpha`` at the left of `rect`; return its width.
 
-    Nothing is drawn, and 0 returned, without a fault. The words are the longest that leave
-    something of a narrow place.
+    Without a fault nothing is drawn and 0 is returned. The words are the longest that leave a
+    part of a narrow place free.
     """
     texts = fault_labels(scenario)
     if not texts:
@@ -79,7 +79,7 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 def _paint_tile(
     painter: QPainter, marks: Marks, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
-    """Mark the current tile of a large problem, and its cells where it is magnified."""
+    """Hatch the current tile of a large problem if it has a wrong number."""
     place = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     if marks.any() and visible_band(place, lay.boxes["S"]):
         place = at_least(place, style.px(9))
@@ -98,8 +98,8 @@ def _paint_marks(
 ) -> None:
     """Mark cells of a box.
 
-    `marks` begins at the first of `rows` and at column `first_col`; of S only what lies
-    `within` those rows and keys is drawn.
+    `marks` begins at the first of `rows` and at column `first_col`; in S only cells
+    `within` the given rows and keys are drawn.
     """
     box = lay.boxes[name]
     top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
@@ -136,7 +136,7 @@ def _paint_marks(
 def _paint_hatched(
     painter: QPainter, marks: Marks, style: Style, place: QRectF, box: QRectF
 ) -> None:
-    """Hatch the marked cells of a matrix that covers `place`, of which `box` is visible."""
+    """Hatch the marked cells of a matrix that covers `place` and is visible in `box`."""
     part = place.intersected(box)
     if part.isEmpty():
         return

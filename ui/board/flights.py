@@ -23,13 +23,13 @@ from ui.look.kept import draw_kept_line, kept, place_key
 from ui.look.theme import Style
 
 Berths = Mapping[str, tuple[QRectF, QRectF]]
-"""By tensor, its place in HBM and its place on the chip, as the memory picture has them.
+"""Each tensor's place in HBM and on the chip, by its name, as in the memory picture.
 
 Without a place on the chip (null) a tile flies to HBM or comes from there, and the memory picture
 itself shows the rest of its way.
 """
 _FAINT = 0.55
-"""How faint a place becomes while its tile is away."""
+"""Opacity of the veil over a place while its tile is away."""
 _LEAST = 26.0
 """Shorter side of a tile in flight, at scale 1: a tile of a large problem is but a few pixels."""
 
@@ -90,7 +90,7 @@ class _Way:
 
     @property
     def ends_in_hbm(self) -> bool:
-        """Whether the memory picture itself shows the way from there to the chip."""
+        """Whether the way ends in HBM: the memory picture itself shows the way to the chip."""
         return self.stops[1] == self.stops[2]
 
 
@@ -128,9 +128,8 @@ def paint_flights(
 ) -> None:
     """Draw the tiles that are on their way.
 
-    painter: on a picture that has the board, and the memory where `berths` says so.
-    berths: where tiles go; without it they leave for the right edge of the board, and come from
-        there.
+    painter: on a picture with the board and, if there are `berths`, the memory.
+    berths: where tiles go; without it tiles fly to and from the right edge of the board.
     """
     painter.save()
     for tile in in_flight(motion, share, style, lay, berths):
@@ -217,7 +216,7 @@ def _path(stops: tuple[QRectF, QRectF, QRectF]) -> QPainterPath:
 
 
 def _box_at(out: float, way: _Way, style: Style) -> QRectF:
-    """Return where a tile is; it shrinks on its way, but never so far that it cannot be seen."""
+    """Return where a tile is; it shrinks on its way, but stays visible."""
     home, mouth, berth = way.stops
     path, whole = way.path, way.length
     bend = 1 - np.hypot(*_apart(mouth, berth)) / whole  # share of the length at which HBM lies
@@ -242,7 +241,7 @@ def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
 def tile_sheet(
     move: TileMove, motion: Motion, style: Style, *, plain: bool = False
 ) -> Sheet | None:
-    """Return the tile's own heat map; None for what has no numbers of its own to show."""
+    """Return the tile's own heat map; None for a tile without numbers of its own."""
     theme, name = style.theme, move.tensor
 
     def make() -> Sheet | None:

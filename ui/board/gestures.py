@@ -1,7 +1,7 @@
-"""What moves on the board while an op is being done: one painter for each gesture.
+"""Motion on the board while an op is being done: one painter for each gesture.
 
-They draw over the board as it is at that share of the op. Whatever they draw is of the numbers
-before the op and after it; nothing here has a clock.
+The painters draw over the board at a share of the op. They use only numbers from before and after
+the op; nothing here has a clock.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from ui.look.theme import Style
 from ui.look.units import number_text
 
 _FEWEST_PIXELS = 24
-"""Smaller tiles are too small to show what happens in them: the magnified one shows it."""
+"""Least side of a tile that shows a gesture; for a smaller tile the magnified one shows it."""
 _TRAIL = 0.3
-"""Share of a motion for which one column of a tile slides to its sum."""
+"""Share of a motion during which one column of a tile slides to its sum."""
 _FLASH = 0.7
-"""How bright a tile becomes that is computed again."""
+"""Opacity of the flash of a tile that is computed again."""
 
 
 def paint_gesture(
     painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout, row: int
 ) -> None:
-    """Draw what moves while an op is being done.
+    """Draw the motion while an op is being done.
 
-    painter: on the board as it is at this share.
+    painter: on the board at this share.
     share: 0 to 1; at both ends nothing is drawn.
     """
     paint = _GESTURES.get(motion.gesture)
@@ -85,7 +85,7 @@ def paint_gesture(
 
 
 def _sum_depth(scene: GestureScene) -> None:
-    """Show how many terms the products have, and over what of Q and Kᵀ they go."""
+    """Show how many terms the products have so far, and the parts of Q and Kᵀ they come from."""
     motion, lay = scene.motion, scene.lay
     if not motion.terms:
         return
@@ -106,7 +106,7 @@ def _sum_depth(scene: GestureScene) -> None:
 
 
 def _flash(scene: GestureScene) -> None:
-    """Let a tile flash that the forward pass has computed before: this is its second visit."""
+    """Flash a tile that the forward pass has computed before: this is its second visit."""
     ink = QColor(scene.style.theme.text)
     fading = (1 - scene.share) ** 2
     scene.painter.fillRect(scene.tile, translucent(ink, _FLASH * fading))
@@ -129,7 +129,7 @@ def _wipe(scene: GestureScene) -> None:
 
 
 def _pick(scene: GestureScene) -> None:
-    """Let the largest cell of each row light up and fly to m; where m rises, say by how much."""
+    """Light the largest cell of each row and let it fly to m; where m rises, write by how much."""
     before = scene.motion.numbers.get("S")
     if before is None:
         return
@@ -154,7 +154,7 @@ def _pick(scene: GestureScene) -> None:
 
 
 def _name_rise(scene: GestureScene, old: float, new: float) -> None:
-    """Write the old maximum, struck through, and what has been added to it."""
+    """Write the old maximum, struck through, and its increase."""
     if not (np.isfinite(old) and np.isfinite(new)) or new <= old:
         return
     font = scene.style.code_font(12)
@@ -175,7 +175,7 @@ def _name_rise(scene: GestureScene, old: float, new: float) -> None:
 
 
 def _turn(scene: GestureScene) -> None:
-    """Blend the colours of the scores into those of the weights; the numbers are never blended."""
+    """Blend the colours of scores into the colours of weights; numbers are never blended."""
     ends = _ends(scene)
     if ends is None:
         return
@@ -189,7 +189,7 @@ def _turn(scene: GestureScene) -> None:
 
 
 def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return red, green and blue of the tile before the op, and how far each of them goes."""
+    """Return red, green and blue of the tile before the op, and the change of each."""
     motion, theme, plain = scene.motion, scene.style.theme, scene.lay.plain
 
     def make() -> tuple[np.ndarray, np.ndarray] | None:
@@ -206,7 +206,7 @@ def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _shrink(scene: GestureScene) -> None:
-    """Veil the other rows; on the explained one the factor rides over what shrinks by it."""
+    """Veil the other rows; on the explained row the factor moves over the numbers it shrinks."""
     motion, seen = scene.motion, has_seen(scene.motion.after)
     of_weights, of_output = motion.after.carried, motion.after.rescale_factor
     normalised = motion.after.program.algorithm.normalises_each_tile
@@ -237,7 +237,7 @@ def _shrink(scene: GestureScene) -> None:
 
 
 def _light_alpha(scene: GestureScene, r: int) -> None:
-    """Light α at the end of its row, beside all that it multiplies, and frame O of the row."""
+    """Light α at the end of its row, beside the numbers it multiplies, and frame O of the row."""
     style, font = scene.style, scene.style.text_font(13, italic=True)
     own, room = scene.beside("O", r), scene.lay.rect
     wide, high = text_width(font, "α") + style.px(10), style.px(20)
@@ -262,7 +262,7 @@ def _veil_others(scene: GestureScene, row: int, share: float) -> None:
 def _paint_factor(
     scene: GestureScene, row: int, factor: float, start: float, end: float, moments: Rescaling
 ) -> None:
-    """Draw how much a row has shrunk by now, on its way from `start` to `end`."""
+    """Draw the factor by which a row has shrunk so far, on its way from `start` to `end`."""
     if moments.named <= 0 or moments.gone >= 1:
         return
     style, painter = scene.style, scene.painter
@@ -287,7 +287,7 @@ _VEIL = 0.5
 
 
 def _gather(scene: GestureScene) -> None:
-    """Let the columns of the tile slide onto l, one after the other: what has landed is summed."""
+    """Let the columns of the tile slide onto l, one after another: landed columns are summed."""
     motion = scene.motion
     if not motion.terms:
         return
@@ -347,7 +347,7 @@ def _sum_keys(scene: GestureScene) -> None:
 
 
 def _sum_rows(scene: GestureScene) -> None:
-    """Show which row of numbers of pairs weighs which row of a matrix, and where the sum grows."""
+    """Show the row or column of the tile that weighs a row of a matrix, and where the sum grows."""
     motion, lay, style, painter = scene.motion, scene.lay, scene.style, scene.painter
     op, visit = motion.after.op, motion.after.visit
     name = lay.box_of(op.recorded[0])
@@ -382,7 +382,7 @@ def _sum_rows(scene: GestureScene) -> None:
 
 
 _HALF = 0.5
-"""Share of its way at which what is added passes its weight."""
+"""Share of its way at which an added row passes its weight."""
 
 
 def _settle(scene: GestureScene) -> None:
@@ -402,7 +402,7 @@ def _settle(scene: GestureScene) -> None:
 
 
 def _light_up(scene: GestureScene) -> None:
-    """Let the boxes of the numbers that are made light up: there is nothing to be added up."""
+    """Light the boxes of the numbers that the op makes: there is no sum to show."""
     glow = translucent(scene.style.theme.current, _pulse(scene))
     places = state_places(scene.motion.after, scene.style, scene.lay)
     if places is not None and not set(scene.motion.made).isdisjoint(_FROM_STATE):
@@ -411,7 +411,7 @@ def _light_up(scene: GestureScene) -> None:
         _light_up_token(scene, places, glow)
     visit = scene.motion.after.visit
     for made in scene.motion.made:
-        # Features stand where their rows do.
+        # Features stand in the boxes of their rows.
         name = scene.lay.box_of(made) or made.removeprefix("phi_")
         of_pairs = name in scene.lay.boxes and TENSORS[name].of_pairs
         of_pairs = of_pairs or not middle_at(scene.motion.after).each_box
@@ -427,7 +427,7 @@ def _light_up(scene: GestureScene) -> None:
 
 
 def _light_up_token(scene: GestureScene, places: StatePlaces, glow: QColor) -> None:
-    """Let what is made of the token's numbers light up beside the maps; without room, the card."""
+    """Light the strips of the numbers that the op makes; without room, the whole card."""
     for name in scene.motion.made:
         strip = places.strip(name)
         if strip is not None or name in scene.motion.after.program.algorithm.rows:
@@ -436,7 +436,7 @@ def _light_up_token(scene: GestureScene, places: StatePlaces, glow: QColor) -> N
 
 
 _FROM_STATE = ("state", "O", "l")
-"""Numbers that are made of the state, or are the state."""
+"""The state, and numbers made from it."""
 
 
 def _pulse(scene: GestureScene) -> float:
@@ -444,11 +444,11 @@ def _pulse(scene: GestureScene) -> float:
 
 
 def _join(scene: GestureScene) -> None:
-    """Let what the splits have left come together: numbers fly, O of each split slides into O."""
+    """Join the results of the splits: numbers fly, and O of each split slides into O."""
     motion, painter, style = scene.motion, scene.painter, scene.style
     rows, made = motion.after.visit.rows, [name for name in motion.made if name in scene.lay.boxes]
     places = split_places(motion.after, style, scene.lay)
-    for place in places.values() if not made else ():  # what is made stands beside each split
+    for place in places.values() if not made else ():  # the result stands beside each split
         outline(painter, place, translucent(style.theme.current, _pulse(scene)), style.px(4))
     if not made or not places:
         _light_up(scene)
@@ -456,7 +456,7 @@ def _join(scene: GestureScene) -> None:
     target, weights = scene.lay.row_band(made[0], rows), motion.after.state.get("w")
     slides = motion.gesture is Gesture.SUM_KEYS
     each, partials = 1 / len(places), motion.after.partials
-    # Of each row the largest LSE alone goes to m.
+    # In each row only the largest LSE goes to m.
     largest = None
     if motion.gesture is Gesture.PICK and partials is not None:
         largest = np.argmax(partials.lse, axis=0)

@@ -1,8 +1,8 @@
-"""Positions that turn Q and K, as hands of clocks in the place of the scores that are to come.
+"""Positions that turn Q and K, as hands of clocks in the place of the later scores.
 
-A pair of numbers of a row is a hand. Those of Q lie beside their rows, pairs from left to right,
-those of K below their keys, pairs from top to bottom, the fastest first. A faint hand shows where a
-hand was before its place turned it.
+A pair of numbers of a row is a hand. Hands of Q lie beside their rows, pairs from left to right;
+hands of K below their keys, pairs from top to bottom; the fastest first. A faint hand shows where
+a hand was before its position turned it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TURNS = ("one turn: {} places", "{} places")
 _PAIRS = ("fast → slow: places for one turn of a pair", "places for one turn", "one turn")
 """Words below the numbers of all pairs, longest first."""
 _TINY = 1e-30
-"""Shorter pairs are points."""
+"""Pairs shorter than this are points."""
 _SMOOTH = 2**17
 """Most numbers of a tensor that are drawn anew in each frame while they turn."""
 
@@ -51,9 +51,9 @@ class HandPlaces:
 
     by_key: bool  # whether keys go from left to right, and pairs from top to bottom
     rows: tuple[int, ...]  # the rows, or keys, that have clocks
-    along: tuple[float, ...]  # where the middles of these lie
+    along: tuple[float, ...]  # middles of these rows or keys
     pairs: tuple[int, ...]  # the pairs that have clocks
-    across: tuple[float, ...]  # where the middles of these lie
+    across: tuple[float, ...]  # middles of these pairs
     size: float  # room of a clock
 
     def middle(self, n: int, p: int) -> QPointF:
@@ -67,7 +67,7 @@ def hand_places(
 ) -> HandPlaces:
     """Return where the clocks of a tensor lie: as many as are large enough to be read.
 
-    marked: a row, or a key, that is to have clocks where not all have.
+    marked: a row, or a key, that has clocks even if not all do.
     """
     box, least = lay.boxes["S"], max(style.px(_CLOCK), _FEWEST_PIXELS)
     by_key = "key" in TENSORS[turning.tensor].axes
@@ -99,9 +99,9 @@ def paint_hands(
     row: int | None,
     share: float = 1.0,
 ) -> None:
-    """Draw the hands of what is turned before the tiles, and how far they have turned.
+    """Draw the hands of the tensor that is turned before the tiles, and how far they have turned.
 
-    snapshot: the state after the op; nothing is drawn where the op is one of a tile.
+    snapshot: the state after the op; for an op of a tile nothing is drawn.
     """
     turning = snapshot.turned_now
     if turning is None:
@@ -142,7 +142,7 @@ def _as_hands(pairs: C128) -> C128:
 
 
 def _marked(snapshot: Snapshot, turning: Turning, row: int | None) -> int | None:
-    """Return the explained row, or the key that stands where it does."""
+    """Return the explained row, or the key at the same position."""
     if row is None or row >= snapshot.program.workload.seqlen_q:
         return None
     if "key" not in TENSORS[turning.tensor].axes:
@@ -153,7 +153,7 @@ def _marked(snapshot: Snapshot, turning: Turning, row: int | None) -> int | None
 def _paint_turns(
     painter: QPainter, turning: Turning, places: HandPlaces, style: Style, lay: BoardLayout
 ) -> None:
-    """Write after how many places each pair has turned once, over boxes that have no part in it."""
+    """Write how many places each pair takes for one turn, over boxes that the op does not use."""
     speeds, font, line = speeds_of(turning.rotary), style.text_font(_LABEL), style.px(_LINE)
     turns = [turn_text(2 * np.pi / float(speeds[pair])) for pair in places.pairs]
     box, px = lay.boxes["S"], style.px
@@ -196,7 +196,7 @@ def _fits(form: str, turns: list[str], font: QFont, width: float) -> bool:
 def paint_turning(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, row: int, share: float
 ) -> None:
-    """Draw hands and numbers while they turn: places are counted, and a row stops at its own."""
+    """Draw turning hands and numbers: places are counted, and a row stops at its own place."""
     turning = snapshot.turned_now
     if turning is None:
         return

@@ -20,13 +20,13 @@ from ui.look.names import first_that_fits
 from ui.look.theme import Style, Theme
 
 _ROOM = (60.0, 44.0)
-"""Least width and height of the two maps, at scale 1; with less there is one below its name."""
+"""Least width and height of each map, at scale 1; with less there is one map below its name."""
 _ROOM_OF_ONE = 38.0
 """Least height of one map below its name; with less it has no name."""
 _STRIP, _COLUMN = 13.0, 18.0
 """Height of a row of values beside the maps, and width of a column of features, at scale 1."""
 _ROOM_BESIDE = (40.0, 36.0)
-"""Least width and height of the two maps with those beside them, at scale 1."""
+"""Least width and height of each map with strips beside it, at scale 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class TokenStrip:
 class StatePlaces:
     """Places of the state and its strips."""
 
-    card: QRectF  # all of it
-    # state, added: the map of the state, and of what the current keys add; the second may be null
+    card: QRectF  # the whole card
+    # state, added: maps of the state, and of the addition by the current keys, which may be null
     state: QRectF
     added: QRectF
     # title, names: the line above, and the room for the words under both maps; null where there is
     # none
     title: QRectF
     names: tuple[QRectF, QRectF]
-    strips: tuple[TokenStrip, ...] = ()  # what the state is changed and read with, token by token
+    strips: tuple[TokenStrip, ...] = ()  # numbers that change and read the state, by token
 
     def strip(self, name: str) -> TokenStrip | None:
         """Return where a number of the token is drawn; None where it has no place."""
@@ -62,7 +62,7 @@ class StatePlaces:
 def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
     """Return where the state is drawn: where no tile is formed; None without such a place.
 
-    Causal that is the rows of later chunks over the keys of earlier ones, else the place of S.
+    A causal state has the rows of later chunks and keys of earlier ones, else the place of S.
     """
     w = snapshot.program.workload
     goes_on_by = middle_at(snapshot).state
@@ -72,7 +72,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
     tokens = goes_on_by == "token"
     if tokens:
-        # What an op says of itself has its line above the card.
+        # The op's words have their line above the card.
         down = max(0.05, px(30) / max(box.height(), 1.0)) if box.height() > px(200) else 0.05
         across, wide, high = 0.03, 0.94, 0.96 - down
     elif w.chunked:
@@ -115,11 +115,11 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
 def _places_with_strips(
     snapshot: Snapshot, style: Style, card: QRectF, title: QRectF, room: QRectF
 ) -> StatePlaces | None:
-    """Return where the maps lie with what makes and reads them beside; None without the room.
+    """Return the maps' places, with strips of numbers that make or read them; None without room.
 
-    The left map is the state: its columns are what the features forget and what they are read
-    with, and the row under it is what is read. The right one is what is added: the features of the
-    key times the last of the rows above it.
+    The left map is the state: the columns beside it are the gates of the features and φ(Q), which
+    reads the state; the row under it is O, the result. The right map is the addition: φ(K), the
+    column beside it, times the last of the rows above it.
     """
     algorithm, px = snapshot.program.algorithm, style.px
     strip, column, gap, line = px(_STRIP), px(_COLUMN), px(3), px(17)
@@ -204,7 +204,7 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
 
 def _token_words(snapshot: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is said under the maps of a token."""
+    """Return the words under the maps of a token."""
     last = symbol(snapshot.program.algorithm.rows[-1]).lower()
     decays = any(op.changed for op in snapshot.past)
     first = ("of all keys before, less what is forgotten" if decays else "of all keys before",)
@@ -215,7 +215,7 @@ def _token_words(snapshot: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _paint_strip(painter: QPainter, snapshot: Snapshot, style: Style, strip: TokenStrip) -> None:
-    """Draw a row or a column of a number, and its symbol; empty while there is none."""
+    """Draw the strip of a number, and its symbol; empty while there is no number."""
     theme, values = style.theme, snapshot.state.get(strip.name)
     outline(painter, strip.place.adjusted(-1, -1, 1, 1), theme.grid)
     letters = symbol(strip.name).lower()

@@ -3,7 +3,7 @@
 The picture keeps the geometry of the mathematics. A row block is one horizontal band through
 Q, S, m, l and O, a column block one vertical band through Kᵀ, S and Vᵀ: all boxes of a band
 share one scale, which `Viewport` zooms and pans. Depth (d, dv) is never zoomed. If one tensor has
-keys and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
+keys and values, it lies in the place of Kᵀ, and the place of Vᵀ is empty.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MOST_ROWS = 4096
 FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
 NUMBER_SIZES = (11.0, 28.0)
-"""Size of the number in the smallest cell that has one and in the largest, at scale 1."""
+"""Least and largest size of the number in a cell, at scale 1."""
 _NUMBER_LETTERS, _LETTER = 6.0, 0.6
-"""Letters that a cell keeps room for when its number grows, and how wide one is at size 1."""
+"""Letters that a cell has room for as its number grows, and the width of a letter at size 1."""
 _LAYER_GAP = 3.0
 """Gap between two tensors of one strip, at scale 1."""
 _FULL_GROWTH = 24.0
-"""By how much a number grows until titles are twice as large, which none does."""
+"""Growth of a number's size that would double the titles; no number grows so much."""
 _WITH_TOKENS = (
     (Tokens.ROOMY, True), (Tokens.ROOMY, False), (Tokens.SMALL, True), (Tokens.NONE, True),
 )  # fmt: skip
@@ -51,7 +51,7 @@ _WITH_TOKENS = (
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """What part of the score matrix is shown."""
+    """The part of the score matrix on show."""
 
     zoom: float = 1.0  # 1 shows the whole matrix
     x: float = 0.0  # x, y: first visible key and row; between two cells while panning
@@ -64,15 +64,15 @@ class BoardLayout:
 
     rect: QRectF  # the whole board
     scale: float  # pixels for one pixel of the design
-    view: Viewport  # as asked for, moved inside the matrix
+    view: Viewport  # the view asked for, moved inside the matrix
     shape: tuple[int, int, int, int]  # ``Nq, Nk, d, dv``
     visible: tuple[float, float]  # how many rows and keys are visible
     cell: tuple[float, float]  # width and height of a score in pixels
     keys: str  # keys, values: the boxes that have the keys, and the values
     values: str
     # ``Q K V S m l O``; without m where there is no softmax; one box for keys and values if they
-    # are one tensor. Other columns in the place of m and l, and what lies outside of an input or of
-    # O, have boxes of their own
+    # are one tensor. Other columns in the place of m and l, and tensors outside of an input or
+    # of O, have their own boxes
     boxes: dict[str, QRectF]
     labels: dict[str, QRectF]  # titles of all boxes but S
     # row_margin, key_margin: beside Q and above Kᵀ: tokens, or numbers of blocks; null where there
@@ -81,23 +81,23 @@ class BoardLayout:
     key_margin: QRectF
     growth: float  # how much larger titles, tokens and numbers of blocks are beside large cells
     tokens: bool  # whether there is room for tokens
-    token_size: float  # their size at scale 1
+    token_size: float  # size of tokens at scale 1
     token_step: int  # with 3, every third token is written
-    # where tokens stand that are further apart than their cells; null where they are beside these
+    # room of tokens that stand further apart than their cells; null if tokens are beside cells
     token_room: QRectF
     header: QRectF  # header, caption: lines of text above and below; null where there is no room
     caption: QRectF
     inset: QRectF  # magnified current tile of a large problem; null for a small one
     legend: QRectF  # room for the legend; null where there is none
-    # partials, split_names: below Vᵀ: what splits leave in HBM, and their names under it; null
-    # without splits
+    # partials, split_names: below Vᵀ: O and LSE of the splits in HBM, and the splits' names under
+    # them; null without splits
     partials: QRectF
     split_names: QRectF
-    # whether words say nothing of where numbers lie, and weights have the inspector's colours
+    # whether words do not say where numbers lie, and weights have the inspector's colours
     plain: bool = False
 
     def row_y(self, row: float) -> float:
-        """Return where a row begins; outside the boxes for one that is not visible."""
+        """Return where a row begins; outside the boxes if the row is not visible."""
         return self.boxes["S"].top() + (row - self.view.y) * self.cell[1]
 
     def col_x(self, key: float) -> float:
@@ -114,7 +114,7 @@ class BoardLayout:
         return _snapped_in(box, QRectF(box.left(), top, box.width(), bottom - top))
 
     def col_band(self, name: str, keys: range) -> QRectF:
-        """Return the visible part of some keys in a box; may be null, as that of rows."""
+        """Return the visible part of some keys in a box; may be null."""
         box = self.boxes.get(name, QRectF())
         left, right = self.col_x(keys.start), self.col_x(keys.stop)
         return _snapped_in(box, QRectF(left, box.top(), right - left, box.height()))
@@ -131,7 +131,7 @@ class BoardLayout:
         return self.row_band("S", rows).intersected(self.col_band("S", keys))
 
     def place(self, cell: Cell) -> QRectF:
-        """Return the visible part of one cell, at least a pixel of it; null where none is."""
+        """Return the visible part of one cell, at least a pixel; null if it is out of sight."""
         name, along = self.box_of(cell.tensor), range(cell.row, cell.row + 1)
         if cell.spec.of_pairs:
             return self.tile(along, range(cell.col, cell.col + 1))
@@ -148,11 +148,11 @@ class BoardLayout:
         return self.row_band(name, along).intersected(_snapped_in(box, wide))
 
     def visible_rows(self) -> range:
-        """Return the rows of which anything is visible."""
+        """Return the rows that are visible, at least in part."""
         return _whole(self.view.y, self.visible[0], self.shape[0])
 
     def visible_keys(self) -> range:
-        """Return the keys of which anything is visible."""
+        """Return the keys that are visible, at least in part."""
         return _whole(self.view.x, self.visible[1], self.shape[1])
 
     def box_of(self, tensor: str) -> str:
@@ -174,24 +174,24 @@ def board_layout(
 ) -> BoardLayout:
     """Return the places of everything on the board.
 
-    view: what part of the score matrix is shown; all of it by default.
+    view: the part of the score matrix on show; the whole matrix by default.
 
     Notes
     -----
-    What matters less goes first when there is little room: the legend, the numbers of blocks,
+    When room is short, the less important parts go first: the legend, the numbers of blocks,
     the second line of the caption, the caption, the line above, the sizes in titles. Tokens are
     the last to go: they are made smaller first, then every second one is left out.
     """
     return _laid_out(workload, style, rect.getRect(), view or Viewport())
 
 
-@lru_cache(maxsize=1)  # a step asks several times for the same
+@lru_cache(maxsize=1)  # a step asks several times for the same layout
 def _laid_out(
     w: Workload, style: Style, place: tuple[float, float, float, float], view: Viewport
 ) -> BoardLayout:
     rect = QRectF(*place)
     view = clamped((w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim), view)
-    # With margins for tokens the cells are smaller, maybe too small to need them.
+    # With margins for tokens the cells are smaller, maybe too small for tokens.
     choices = _WITH_TOKENS if w.has_tokens or picture_of(w) else ((Tokens.NONE, True),)
     for tokens, header in choices:
         out = _arranged(w, style, rect, view, tokens, header=header)
@@ -204,7 +204,7 @@ def _laid_out(
 
 
 def number_size(style: Style, width: float, height: float) -> float:
-    """Return the size, at scale 1, of the number in a cell: it grows with the cell."""
+    """Return the size, at scale 1, of the number in a cell: numbers grow with cells."""
     least, most = NUMBER_SIZES
     across = (width / style.scale - 3) / (_NUMBER_LETTERS * _LETTER)
     down = least * height / style.scale / NUMBER_CELL[1]
@@ -222,7 +222,7 @@ def clamped(shape: tuple[int, int, int, int], view: Viewport) -> Viewport:
 
 
 def revealing(layout: BoardLayout, cell: Cell) -> Viewport:
-    """Return the view moved as far as it takes to show a cell, no further than to the middle."""
+    """Return the view moved to a cell that is out of sight, so that the cell is in the middle."""
     x, y = layout.view.x, layout.view.y
     rows, keys = layout.visible
     row, key = cell.at.get("row"), cell.at.get("key")
@@ -234,10 +234,10 @@ def revealing(layout: BoardLayout, cell: Cell) -> Viewport:
 
 
 def following(layout: BoardLayout, rows: range, keys: range) -> Viewport:
-    """Return the view moved to a tile that is not all in sight, so that it is in the middle.
+    """Return the view moved to a tile that is not all in sight, so that the tile is in the middle.
 
-    A tile that is larger than the view is in sight where it fills it; else the view goes to its
-    beginning.
+    A tile larger than the view is in sight if it fills the view; else the view goes to the
+    beginning of the tile.
     """
     places = [
         _followed(start, length, span)
@@ -276,7 +276,7 @@ def _followed(start: float, length: float, span: range) -> float:
 def zoomed(
     workload: Workload, style: Style, rect: QRectF, view: Viewport, point: QPointF, factor: float
 ) -> Viewport:
-    """Return the view zoomed by `factor` with what lies under `point` staying there."""
+    """Return the view zoomed by `factor`; the cell under `point` stays there."""
     before = board_layout(workload, style, rect, view)
     box = before.boxes["S"]
     at = QPointF(
@@ -285,7 +285,7 @@ def zoomed(
     key = before.view.x + (at.x() - box.left()) / before.cell[0]
     row = before.view.y + (at.y() - box.top()) / before.cell[1]
     after = board_layout(workload, style, rect, replace(before.view, zoom=view.zoom * factor))
-    box = after.boxes["S"]  # not always the old one: tokens come and go with the zoom
+    box = after.boxes["S"]  # not always the old box: tokens come and go with the zoom
     x = key - (at.x() - box.left()) / after.cell[0]
     y = row - (at.y() - box.top()) / after.cell[1]
     return clamped(after.shape, Viewport(after.view.zoom, x, y))
@@ -339,9 +339,9 @@ def _snapped(rect: QRectF) -> QRectF:
 
 
 def _snapped_in(box: QRectF, rect: QRectF) -> QRectF:
-    """Return what lies in `box` of a rectangle on whole pixels; may be null.
+    """Return the part of a rectangle, on whole pixels, that lies in `box`; may be null.
 
-    The last rows of many would else be rounded out of their box.
+    Otherwise the last rows of many would be rounded out of their box.
     """
     out = _snapped(rect)
     if rect.top() < box.bottom() <= out.top():
@@ -386,7 +386,7 @@ def _arranged(
             height = sizes.split_names - px(2)
             split_names = QRectF(low.left(), partials.bottom() + px(2), low.width(), height)
     below = max(low.bottom(), partials.bottom() + sizes.split_names)
-    # Tokens stand beside their cells, or further apart where these are less high than letters.
+    # Tokens stand beside their cells, or further apart where cells are lower than letters.
     cell = s.width() / visible[1], s.height() / visible[0]
     small, room = least_size(style), min(cell) / style.scale
     step, spread = ceil(small / room), QRectF()
@@ -443,7 +443,7 @@ def _strips(
 ) -> tuple[dict[str, QRectF], QRectF]:
     """Return the boxes in the middle of their room, and the place of Vᵀ.
 
-    One tensor of keys and values has one box, that of Kᵀ; the place of Vᵀ is then free.
+    One tensor of keys and values has one box, in the place of Kᵀ; the place of Vᵀ is then free.
     """
     content, gap = frame.content, frame.gap
     wide = margins.left + sizes.q + sizes.s + sizes.o + gap + sizes.between

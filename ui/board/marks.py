@@ -22,9 +22,9 @@ from ui.look.theme import Style, Theme
 VEILED = 0.5
 """Opacity of the veil over the neighbours of the row at hand."""
 _LEAST_VEILED = 4.0
-"""Height of rows, at scale 1, from which the neighbours of one are told apart from it."""
+"""Least height of rows, at scale 1, at which a row can be told apart from its neighbours."""
 _LEAST_DOT = 3.0
-"""Pixels of a cell in which a dot is seen."""
+"""Least side of a cell, in pixels, in which a dot is seen."""
 
 
 def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
@@ -36,9 +36,9 @@ def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
 def veiled_rows(
     snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None, apart: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the rows that stand back in a hall: of the row block, all but the row at hand.
+    """Return the rows that stand back in a hall: all of the row block but the selected row.
 
-    apart: rows that are pointed at, which do not.
+    apart: rows that are pointed at, which do not stand back.
     """
     rows = snapshot.visit.rows
     small = lay.cell[1] < style.px(_LEAST_VEILED)
@@ -48,7 +48,7 @@ def veiled_rows(
 
 
 def paint_veil(painter: QPainter, rows: Collection[int], style: Style, lay: BoardLayout) -> None:
-    """Let rows stand back in Q, S, what is left of them, and O."""
+    """Let rows stand back in every box that has rows."""
     veil = QColor(style.theme.panel)
     veil.setAlphaF(VEILED)
     for name, box in lay.boxes.items():
@@ -59,7 +59,7 @@ def paint_veil(painter: QPainter, rows: Collection[int], style: Style, lay: Boar
 
 
 def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Outline the current row and column block in all their boxes, what the op works on thicker."""
+    """Outline the current row and column block in all their boxes, thicker where the op works."""
     theme, visit = style.theme, snapshot.visit
     if snapshot.op.before_tiles:
         return
@@ -95,14 +95,14 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
 
 def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> tuple[str, ...]:
-    """Return the boxes that are lit: of what the op works on, as its formula is."""
+    """Return the boxes of the tensors that the op works on: they are lit like its formula."""
     stands = {"K": lay.keys, "V": lay.values}
     names = {stands.get(name, lay.box_of(name)) for name in touched(snapshot)}
     return tuple(name for name in lay.boxes if name in names)  # drawn in the same order each time
 
 
 def lit_band(snapshot: Snapshot, lay: BoardLayout, name: str) -> QRectF:
-    """Return what of a box is lit: the current rows or keys, or the tile."""
+    """Return the lit part of a box: the current rows or keys, or the tile."""
     visit, axes = snapshot.visit, TENSORS[name].axes
     if TENSORS[name].of_pairs:
         return lay.tile(visit.rows, visit.cols)
@@ -123,7 +123,7 @@ def at_least(rect: QRectF, size: float) -> QRectF:
 def paint_current_outline(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
-    """Outline the current tile, or where it is when it is too small to see."""
+    """Outline the current tile, or its place if it is too small to see."""
     if not forms_tile(snapshot):
         return
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
@@ -136,9 +136,9 @@ def paint_current_outline(
 
 
 def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) -> None:
-    """Draw a thin line around the selected row in every box that has it, and a pointer behind it.
+    """Draw a thin line around the selected row in every box that has it, and a pointer at its end.
 
-    What lies on either side of the scores has one line around all of it.
+    The boxes on one side of the scores have one line around them all.
     """
     if not row < lay.shape[0]:
         return
@@ -174,9 +174,9 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
 
 
 def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Mark between S and m which rows rescale and which skip it, and which warps of 32 rows do.
+    """Mark between S and m which rows, and which warps of 32 rows, rescale or skip the rescale.
 
-    A row that rescales has a filled mark, one that skips it though its maximum has grown an empty
+    A row that rescales has a filled mark; a row that skips although its maximum has grown, an empty
     one. A warp has a line along its rows, bright if one of them rescales. A dot marks P above 1.
     """
     found = skips(snapshot)
@@ -215,8 +215,8 @@ def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:
     """Mark the selected cell: a double outline, and a tick outwards from each of its sides.
 
-    A cell that is large enough for its number is found without ticks, and they would lie over the
-    numbers beside it: a tick before 0.09 makes it -0.09.
+    A cell large enough for its number needs no ticks. They would lie over the numbers beside it:
+    a tick before 0.09 makes it -0.09.
     """
     place = lay.place(cell)
     if (

@@ -1,4 +1,4 @@
-"""Painting a mask on the board: what lies over the scores while that is on."""
+"""Painting a mask on the board: the layer over the scores meanwhile."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from ui.widgets.mask_file import use_mask
 from ui.widgets.sheet import set_sheet
 
 _VEIL = 0.72
-"""How much of the scores the mask covers: it is what is worked on."""
+"""Opacity of the mask over the scores: the user edits the mask."""
 _LINED = 6
 """Smallest block, in pixels, between which lines are drawn."""
 _LINE, _SIDE = 26.0, 8.0
-"""Height of the line with the hint, and room around what stands in it, at scale 1."""
+"""Height of the line with the hint, and room around its parts, at scale 1."""
 
 
 @guarded
 class MaskBrush(QWidget):
     """Lies over the board while a mask is painted there.
 
-    What is over the scores paints; a drag that begins beside them still moves the view, and the
-    wheel zooms it.
+    A drag over the scores paints; a drag that begins beside them moves the view, and the wheel
+    zooms it.
     """
 
     def __init__(self, board: BoardPanel, session: Session) -> None:
@@ -106,7 +106,7 @@ class MaskBrush(QWidget):
             self.setFocus()
 
     def _take(self) -> None:
-        """Take the mask that is painted on."""
+        """Take the mask that is being painted."""
         if not self._painting.on:
             return
         mask = self._painting.ground
@@ -123,7 +123,7 @@ class MaskBrush(QWidget):
         return f"{seen} of {self._kinds.size} blocks have a visible pair"
 
     def _words(self) -> tuple[str, ...]:
-        """Return the hint, from the longest to the shortest way to say it."""
+        """Return wordings of the hint, the longest first."""
         size = self._mask.blocks.size if self._mask and self._mask.blocks else 0
         blocks = f"blocks of {size} × {size}"
         return (
@@ -176,21 +176,21 @@ class MaskBrush(QWidget):
         self.hint.setGeometry(left, top, max(right - left, 0), height)
 
     def _line(self) -> QRectF:
-        """Return where the hint stands: in the place of the caption, where there is one."""
+        """Return where the hint stands: in the place of the caption, if there is one."""
         px, rect = self._board.style_now.px, QRectF(self.rect())
         return rect.adjusted(px(4), rect.height() - px(_LINE) - px(4), -px(4), -px(4))
 
     # --- pointer and keys -----------------------------------------------------------------
 
     def _layout(self) -> BoardLayout | None:
-        """Return where the board is; None while it shows no run, or the one before."""
+        """Return the board's layout; None while the board shows no run, or an earlier one."""
         view, trace = self._session.view, self._session.trace
         if view is None or trace is None or view.snapshot.program is not trace.program:
             return None
         return self._board.board_layout()
 
     def _block(self, at: QPointF, *, inside: bool) -> Block | None:
-        """Return the block at a point; of one outside the scores the nearest in sight."""
+        """Return the block at a point; outside the scores the nearest one, or None if `inside`."""
         lay, trace = self._layout(), self._session.trace
         if lay is None or trace is None or self._mask is None or self._mask.blocks is None:
             return None
@@ -242,7 +242,7 @@ class MaskBrush(QWidget):
         self.mousePressEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Mark nothing any more."""
+        """Mark no block any more."""
         self._at = None
         self.update()
         super().leaveEvent(event)

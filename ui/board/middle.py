@@ -1,7 +1,7 @@
-"""What stands in the middle of the board: scores on chip or in HBM, splits, a state, gradients.
+"""The middle of the board: scores on chip or in HBM, splits, a state, gradients.
 
-Which of them it is follows from the algorithm and the launch. `middle_of` is asked for it once;
-where things lie and what is said about them is then a method of it.
+The algorithm and the launch decide which of them it is. `middle_of` returns a `Middle`; its methods
+give the places of things and the words about them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ui.look.units import number_text, plural
 class Area:
     """A rectangle of the score matrix whose tiles were worked on before the current one."""
 
-    name: str  # ``S`` or ``P``: what it shows
+    name: str  # ``S`` or ``P``: the numbers it shows
     dropped: bool  # whether its numbers are gone from the machine; else they lie in HBM
     rows: range  # rows, cols: query rows and keys; skipped tiles among them stay as they are
     cols: range
@@ -44,7 +44,7 @@ class LegendRow(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """Words about the board: what a plain one says, and what it leaves out of that."""
+    """Words about the board: words of every board, and words that a plain board leaves out."""
 
     text: str
     memory: str = ""  # where the numbers lie
@@ -55,31 +55,31 @@ class Phrase(NamedTuple):
 
 
 class Middle:
-    """Scores of a tile at a time, which never leave the chip; what others stand in the place of."""
+    """Scores of one tile at a time, which never leave the chip; base of the other middles."""
 
     note = Phrase("", "S never leaves the chip")
-    """The end of the line above the board."""
+    """The note at the end of the line above the board."""
     joins = False
     """Whether a visit joins what splits have left, and so has no tile of its own."""
     state: Literal["chunk", "token"] | None = None
-    """What the state that stands in the place of S goes on by; None if scores stand there."""
+    """Step of the state that stands in the place of S; None if scores stand there."""
     sums_over = "d"
-    """What the products of a tile are sums over."""
+    """The axis that the products of a tile sum over."""
     keeps_divided = False
-    """Whether P lies in HBM as it was divided, whatever the current tile has."""
+    """Whether P lies divided in HBM, even if P of the current tile is not divided."""
     relative_to = "m"
-    """What exponentials of used tiles are relative to."""
+    """The number that exponentials of used tiles are relative to."""
     has_maximum = True
     """Whether numbers of a row are relative to a maximum of scores that the visit has."""
     each_box = False
-    """Whether each box has numbers of its own at work; else m, l, LSE and O go together."""
+    """Whether each box is at work by itself; else m, l, LSE and O go together."""
     weights, product = "exp(S − m)", "q{} · k{}"
-    """What a sum over keys is of, and the product of a row and a key."""
+    """Terms of a sum over keys, and the product of a row and a key."""
 
     # --- where ------------------------------------------------------------------------------
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
+        """Return the areas of the tiles worked on: few rectangles, as programs run in order."""
         return _worked_on("P", True, program, visit)
 
     def whole(self, program: TileProgram) -> Area:
@@ -87,7 +87,7 @@ class Middle:
         return Area("P", not program.algorithm.passes_pairs, *_all_pairs(program))
 
     def drawn_as(self, visit: Visit) -> str:
-        """Return what the current tile of a small board is coloured as, ``S`` or ``P``."""
+        """Return whose colours the current tile of a small board has, ``S`` or ``P``."""
         return "P"
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
@@ -103,13 +103,13 @@ class Middle:
         return above, below
 
     def held(self, now: Snapshot, name: str) -> tuple[F32 | None, range]:
-        """Return what the current rows, or keys, have in a box now, and which they are."""
+        """Return the numbers of the current rows, or keys, in a box, and these rows or keys."""
         return row_numbers(now).get(name), now.visit.rows
 
     # --- numbers ----------------------------------------------------------------------------
 
     def current(self, now: Snapshot) -> tuple[str, F32] | None:
-        """Return what the current tile holds: P once there are exponentials, before that S."""
+        """Return the current tile's name and numbers: P once there are exponentials, earlier S."""
         return now.newest_pairs
 
     def divided(self, now: Snapshot) -> bool:
@@ -117,10 +117,10 @@ class Middle:
         return False
 
     def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
-        """Return what the map of ``S`` or ``P`` spans, the same for all tiles of a head.
+        """Return the range of the map of ``S`` or ``P``, the same for all tiles of a head.
 
-        A large problem knows its current tile alone. Exponentials end at 1. Where they are divided
-        by their sum, the map ends at the largest.
+        A large problem knows its current tile alone. The map of exponentials ends at 1. Where they
+        are divided by their sum, the map ends at the largest weight.
         """
         head, tile = now.head, now.tile
         if TENSORS[name].at:  # a gradient: of both signs
@@ -142,7 +142,7 @@ class Middle:
         return 0.0, max(1.0, largest)  # exponentials may pass 1
 
     def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
-        """Return what the maps of pairs span; weights of a plain board up to 1."""
+        """Return the ranges of the maps of pairs; on a plain board weights go up to 1."""
         if now.head is None and not forms_tile(now):
             return []
         low, high = self.value_range(now, "S")
@@ -161,12 +161,12 @@ class Middle:
     # --- words ------------------------------------------------------------------------------
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the parts of the line above the board but its note: the head, and the places."""
+        """Return the parts of the line above the board without its note: head and places."""
         split = f"split {now.visit.split} of {now.program.workload.splits}"
         return _head(now), _row_block(now), *[split] * (now.launch.splits > 1), self.keys(now)
 
     def noted(self, now: Snapshot) -> Phrase:
-        """Return the note at the end of that line."""
+        """Return the note at the end of the header."""
         return self.note if now.launch.splits == 1 else Phrase("")
 
     def keys(self, now: Snapshot) -> str:
@@ -176,18 +176,18 @@ class Middle:
         return f"column block j = {now.visit.j} of {now.program.workload.grid.Tc}"
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what has become of the current tile."""
+        """Return the state of the current tile in words."""
         where = _where(now)
         if now.scores is None:
             return Phrase(f"{where} not computed yet")
-        # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
+        # Weights of a row sum to 1 only after the division by its sum; here only O is divided.
         weights = f"P = exp(S − m) of {where}"
         if now.made("O"):
             return Phrase(f"{weights} added to O, then dropped")
         return Phrase(f"S of {where}" if now.weights is None else weights, " in registers")
 
     def notes(self, now: Snapshot) -> list[Phrase]:
-        """Return what explains the rest of the matrix."""
+        """Return phrases that explain the rest of the matrix."""
         w, out = now.program.workload, []
         if now.partials is not None:
             out.append(Phrase("", "below the keys of a split: LSE and O that it leaves in HBM"))
@@ -198,11 +198,11 @@ class Middle:
         return out
 
     def of_row(self, now: Snapshot) -> tuple[str, ...]:
-        """Return what there is of each key of one row, longest first; nothing for its scores."""
+        """Return words for the number at each key of a row, longest first; empty for a score."""
         return ()
 
     def past(self, now: Snapshot) -> list[Phrase]:
-        """Return how the tiles before the current one are drawn."""
+        """Return phrases on how earlier tiles are drawn."""
         before = now.cursor.visit - 1
         if before < 0 or now.program.visit(before).head != now.visit.head:
             return []
@@ -218,7 +218,7 @@ class Middle:
 
 
 class JoinedSplits(Middle):
-    """What the splits of a row block have left in HBM, as they are joined."""
+    """O and LSE that the splits of a row block have left in HBM, while they are joined."""
 
     note = Phrase("no key is read any more")
     joins = True
@@ -233,7 +233,7 @@ class JoinedSplits(Middle):
         return frozenset("O")
 
     def keys(self, now: Snapshot) -> str:
-        """Return that the visit is of all splits."""
+        """Return that the visit joins all splits."""
         return f"all {now.program.workload.splits} splits"
 
     def caption(self, now: Snapshot) -> Phrase:
@@ -245,7 +245,7 @@ class JoinedSplits(Middle):
         return Phrase(f"splits of row block {now.visit.i} are joined")
 
     def of_row(self, now: Snapshot) -> tuple[str, ...]:
-        """Return that there is a number of each split instead."""
+        """Return words for the LSE of each split instead."""
         splits = now.program.workload.splits
         return (f"LSE of {'each of ' * (splits > 1)}{plural(splits, 'split')}",)
 
@@ -257,7 +257,7 @@ class StoredScores(Middle):
     keeps_divided = True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return where S lies in HBM, and where P does."""
+        """Return the areas of S and of P in HBM."""
         rows, keys = _all_pairs(program)
         if visit.launch == 0:
             return _worked_on("S", False, program, visit)
@@ -267,26 +267,26 @@ class StoredScores(Middle):
         return Area("P", False, above, keys), Area("S", False, below, keys)
 
     def drawn_as(self, visit: Visit) -> str:
-        """Return S while it is made."""
+        """Return S while it is made, else P."""
         return "P" if visit.launch else "S"
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return what the launch reads and makes."""
+        """Return the tensors that the launch reads and makes."""
         return frozenset(("QK", "ml", "VO")[now.visit.launch])
 
     def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
-        """Return the rows that launches before this one, or visits of it, have made."""
+        """Return the rows made by earlier launches, or by earlier visits of this one."""
         above, below = _other_rows(now)
         if name == "O":
             return (above,) if now.visit.launch == 2 else ()
         return ((), (above,), (above, below))[now.visit.launch]
 
     def current(self, now: Snapshot) -> tuple[str, F32] | None:
-        """Return what the current tile holds: P lies in HBM before it is loaded."""
+        """Return the current tile's name and numbers: P lies in HBM before it is loaded."""
         return now.newest_pairs or (("P", now.tile.p) if now.visit.launch == 2 else None)
 
     def divided(self, now: Snapshot) -> bool:
-        """Return whether P is there as it lies in HBM."""
+        """Return whether P is divided, as it lies in HBM."""
         return now.visit.launch == 2 or now.normalised
 
     def caption(self, now: Snapshot) -> Phrase:
@@ -307,7 +307,7 @@ class StoredScores(Middle):
         return Phrase(f"{shown} of {where}", memory)
 
     def notes(self, now: Snapshot) -> list[Phrase]:
-        """Return what lies in HBM."""
+        """Return phrases on numbers in HBM."""
         launches = (
             "finished tiles of S lie in HBM",
             "rows above hold P, rows below S, all in HBM",
@@ -319,12 +319,12 @@ class StoredScores(Middle):
 
 
 class Gradients(Middle):
-    """Gradients of scores and weights, which a backward pass makes of the forward pass's."""
+    """Gradients of the forward pass's scores and weights, made by a backward pass."""
 
     has_maximum, each_box = False, True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return where P was computed again, or all of it where a forward pass has left it."""
+        """Return where P was computed again; the whole matrix if a forward pass has left P."""
         if program.algorithm.passes_pairs:
             return (Area("P", False, *_all_pairs(program)),)
         if visit.launch == program.forming:
@@ -332,11 +332,11 @@ class Gradients(Middle):
         return (Area("P", True, *_all_pairs(program)),) * (visit.launch > program.forming)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return all that the launch reads and writes."""
+        """Return all tensors that the launch reads and writes."""
         return _moved(now)
 
     def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
-        """Return the rows, or keys, of other blocks of which a result has been begun."""
+        """Return the rows, or keys, of other blocks whose result has been begun."""
         w, visit, launches = now.program.workload, now.visit, now.program.launches
         by_key = "key" in TENSORS[name].axes
         own, count = (visit.cols, w.seqlen_k) if by_key else (visit.rows, w.seqlen_q)
@@ -350,7 +350,7 @@ class Gradients(Middle):
         return (before,) if visit.launch == first else ()
 
     def held(self, now: Snapshot, name: str) -> tuple[F32 | None, range]:
-        """Return the newest number that is, or becomes, what the box is of."""
+        """Return the numbers of the box's tensor, or of one that becomes it, and their range."""
         own = now.visit.cols if "key" in TENSORS[name].axes else now.visit.rows
         numbers = (now.state.get(form) for form in _forms(now, name))
         found = next((each for each in numbers if each is not None and len(each) == len(own)), None)
@@ -362,7 +362,7 @@ class Gradients(Middle):
         return through if now.program.algorithm.passes_pairs else self.note
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what the last op has made that has words of its own."""
+        """Return the words of the last op that has its own words."""
         again = now.visit_computes_again
         does = "S and P are computed again" if again else f"loads for {now.launch.name}"
         return Phrase(f"{_where(now)}: {_last_said(now) or does}")
@@ -374,12 +374,12 @@ class Gradients(Middle):
 
 
 class GradientsOfRows(Gradients):
-    """Numbers of rows that a launch makes of gradients without any key."""
+    """Numbers of rows that a launch makes from gradients without reading a key."""
 
     note = Phrase("no key is read")
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, the rows, and what they are read for."""
+        """Return the head, the rows, and the launch that reads them."""
         return _head(now), _row_block(now), now.launch.name
 
     def noted(self, now: Snapshot) -> Phrase:
@@ -391,7 +391,7 @@ class GradientsOfRows(Gradients):
 
 
 class RunningState(Middle):
-    """A state of the keys so far, of which no tile is formed but of a chunk with itself."""
+    """A state of the keys so far; the only tiles formed are chunks with themselves."""
 
     note = Phrase("", "S is never formed: the state stays on chip")
     sums_over = "features"
@@ -400,23 +400,23 @@ class RunningState(Middle):
     weights, product = "weights", "φ(q{}) · φ(k{})"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return the chunks with themselves, as many as are drawn one by one."""
+        """Return earlier chunks with themselves, if few enough to be drawn one by one."""
         w, grid = program.workload, program.workload.grid
         formed = w.chunked and grid.Tr * grid.Tc <= DETAIL_TILES
         blocks = range(visit.i if formed else 0)
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return all that the launch reads and writes."""
+        """Return all tensors that the launch reads and writes."""
         return _moved(now)
 
     def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
-        """Return what the map of similarities spans: they are positive, and 1 is no bound."""
+        """Return the range of the map of similarities: they are positive and may exceed 1."""
         found = now.tile.last(name) if now.head is None else now.head.pairs[name]
         return 0.0, 1.0 if found is None else top_of(found)
 
     def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
-        """Return what the map of similarities spans, if any are formed."""
+        """Return the range of the map of similarities, if any are formed."""
         if not now.program.workload.chunked:
             return []
         top = self.value_range(now, "P")[1]
@@ -428,11 +428,11 @@ class RunningState(Middle):
         return _head(now), chunk if now.launch.carries else _row_block(now)
 
     def noted(self, now: Snapshot) -> Phrase:
-        """Return what is not formed, or not read."""
+        """Return the note: S is not formed, or no key is read."""
         return self.note if now.launch.carries else JoinedSplits.note
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what has become of the keys, or of the rows."""
+        """Return the state of the keys, or of the rows, in words."""
         i = now.visit.i
         if now.normalised:
             return Phrase(f"O of row block {i} is divided by ℓ")
@@ -446,14 +446,14 @@ class RunningState(Middle):
         return Phrase(f"row block {i} not computed yet")
 
     def notes(self, now: Snapshot) -> list[Phrase]:
-        """Return how the weights relate to those of a softmax."""
+        """Return how the weights relate to softmax weights."""
         phi = now.program.workload.feature_map
         if phi and phi.projects:
             return [Phrase("random features: on average the weights of a softmax")]
         return [Phrase("another function than a softmax, not an approximation of it")]
 
     def of_row(self, now: Snapshot) -> tuple[str, ...]:
-        """Return what the similarities are."""
+        """Return words for the similarities."""
         return "φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)"
 
 
@@ -470,7 +470,7 @@ class StateOfKeys(RunningState):
         return Phrase("no query is read yet")
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what has become of the keys."""
+        """Return whether the keys have been added."""
         added = "added" if now.made("state") else "not added yet"
         return Phrase(f"keys of column block {now.visit.j} {added}")
 
@@ -493,7 +493,7 @@ class TokenState(RunningState):
         return _head(now), f"token {now.visit.i} of {now.program.workload.grid.Tr}"
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what the token has done."""
+        """Return the state of the token in words."""
         token = f"token {now.visit.i}"
         if now.has_output:
             return Phrase(f"O of {token} read from the state")
@@ -501,7 +501,7 @@ class TokenState(RunningState):
         return Phrase(f"{token} {done}")
 
     def of_row(self, now: Snapshot) -> tuple[str, ...]:
-        """Return what the weights are: a gate makes them less with every token."""
+        """Return words for the weights: a gate makes them smaller with every token."""
         if now.gate is None:
             return super().of_row(now)
         return "how much each value counts in this row by now", "how much each value counts"
@@ -513,7 +513,7 @@ _STATE, _STATE_OF_KEYS, _TOKENS = RunningState(), StateOfKeys(), TokenState()
 
 
 def middle_of(program: TileProgram, visit: Visit) -> Middle:
-    """Return what stands in the middle of the board at a visit."""
+    """Return the middle of the board at a visit."""
     algorithm, launch = program.algorithm, program.launches[visit.launch]
     if not algorithm.softmax:
         state = _STATE_OF_KEYS if launch.of_keys else _STATE
@@ -526,7 +526,7 @@ def middle_of(program: TileProgram, visit: Visit) -> Middle:
 
 
 def middle_at(now: Snapshot) -> Middle:
-    """Return what stands in the middle of the board at a cursor."""
+    """Return the middle of the board at a cursor."""
     return middle_of(now.program, now.visit)
 
 
@@ -554,7 +554,7 @@ def _other_rows(now: Snapshot) -> tuple[range, range]:
 
 
 def _forms(now: Snapshot, name: str) -> tuple[str, ...]:
-    """Return a tensor's name, and those of what becomes it."""
+    """Return a tensor's name, and the names of the tensors that become it."""
     specs = now.program.algorithm.tensors
     return (name, *(spec.name for spec in specs if spec.at == name))
 
@@ -591,7 +591,7 @@ def _largest(values: F32) -> float:
 
 
 def _largest_weight(now: Snapshot, top: float) -> str:
-    """Return where the map of P ends: those above 1 look alike where a kept m lets them pass it."""
+    """Return where the map of P ends: weights above 1, which a kept m allows, all look alike."""
     if top == 1 and now.program.workload.threshold is not None:
         return "≥ 1"
     return f"{top:.2g}" if top <= 1 else number_text(top, 1)

@@ -16,13 +16,13 @@ from ui.look.heat import hatching
 from ui.look.theme import Style
 
 FINEST = 512
-"""Tiles along a side that are told apart; of more, as many are picked evenly."""
+"""Most tiles drawn along a side; of more tiles, so many are picked evenly."""
 _LINES_FROM = 5
-"""Pixels that a tile needs so that lines are drawn between tiles."""
+"""Least pixels of a tile for lines between tiles."""
 
 
 def board_areas(program: TileProgram, position: Position) -> tuple[Area, ...]:
-    """Return where tiles were worked on before the one at hand; all of them at the end."""
+    """Return the areas of tiles used before the current one; the whole matrix at the end."""
     if position.visit is None:
         return ()
     middle = middle_of(program, position.visit)
@@ -32,7 +32,7 @@ def board_areas(program: TileProgram, position: Position) -> tuple[Area, ...]:
 
 
 def board_box(program: TileProgram, rect: QRectF) -> QRectF:
-    """Return where the score matrix goes: in its own shape, if that is not too long or flat."""
+    """Return where the score matrix goes: in its own shape, unless it is too long or flat."""
     w = program.workload
     shape = min(max(w.seqlen_k / w.seqlen_q, 0.25), 4.0)
     width = min(rect.width(), rect.height() * shape)
@@ -50,12 +50,12 @@ def paint_mini_board(
     style: Style,
     rect: QRectF,
 ) -> None:
-    """Paint the tiles of the head at hand.
+    """Paint the tiles of the current head.
 
-    grid: its tiles; one grid for several boards, so that they share their images.
+    grid: the head's tiles; several boards have one grid, so that they share their images.
     """
     theme, box = style.theme, board_box(program, rect)
-    # The last blocks may be short of whole ones, the image has all alike: it reaches further.
+    # The last blocks may be smaller, but the image has equal tiles: it reaches beyond the box.
     across = box.width() * grid.Tc * grid.cols / grid.mask.seqlen_k
     down = box.height() * grid.Tr * grid.rows / grid.mask.seqlen_q
     sheet_box, whole = QRectF(box.x(), box.y(), across, down), QRectF(0, 0, 1, 1)

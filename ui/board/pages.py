@@ -15,7 +15,7 @@ _NARROWEST = 6
 
 
 def paint_pages(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw a dashed line between pages, and on each of the keys' pages the place where it lies."""
+    """Draw a dashed line between pages, and on each page of the keys its place in HBM."""
     w, px = snapshot.program.workload, style.px
     table = w.pages
     wide = lay.col_x(w.page_size) - lay.col_x(0)

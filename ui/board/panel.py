@@ -47,17 +47,17 @@ from ui.safety.painting import painting
 STEP = 1.25
 """Zoom of one notch of the wheel, or one press of a key."""
 STILL_MS = 700
-"""How long after its last move the pointer counts as left where it is."""
+"""Milliseconds after its last move from which the pointer counts as still."""
 NOTCH = 120
-"""What Qt reports for one notch of a wheel, in eighths of a degree."""
+"""Angle that Qt reports for one notch of a wheel, in eighths of a degree."""
 
 
 @guarded
 class BoardPanel(QWidget):
     """Shows a snapshot's matrices; zooms, pans, reads cells, and picks rows and tiles.
 
-    A view that is zoomed follows the current tile, unless the tile was moved or left out of
-    sight with the pointer. It follows again once the tile is in sight, or all of the matrix is.
+    A zoomed view follows the current tile, unless the user has moved the tile out of sight with
+    the pointer. The view follows again once the tile, or the whole matrix, is in sight.
     """
 
     row_chosen = Signal(int)
@@ -67,42 +67,42 @@ class BoardPanel(QWidget):
     cell_chosen = Signal(object)
     """A click on any cell: the `Cell`."""
     cell_hovered = Signal(object)
-    """The `Cell` under the pointer, or None beside the matrices; told when it is another one."""
+    """The `Cell` under the pointer, or None beside the matrices; emitted when it changes."""
     hovered = Signal(str)
-    """What the cell under the pointer holds; empty beside the matrices."""
+    """Words for the cell under the pointer; empty beside the matrices."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.moving = QTimer(self, singleShot=True, interval=STILL_MS)
         """Runs while the pointer moves, and a moment longer."""
         self.reads_out = False
-        """Whether a card says what is under the pointer: until the run goes on without it."""
+        """Whether a card reads the cell under the pointer: until the run goes on without it."""
         self.style_now = Style(DARK)
         self.plain = False
-        """Whether words say nothing of where numbers lie, in the colours of the inspector."""
+        """Whether words do not say where numbers lie, and weights have the inspector's colours."""
         self._snapshot: Snapshot | None = None
         self.motion: Motion | None = None
-        """The op that leads to the snapshot; None if that is shown at once."""
+        """The op that leads to the snapshot; None if the snapshot is shown at once."""
         self.divides = False
-        """Whether tiles that were used show their weights P / l so far, not P as it was."""
+        """Whether used tiles show their weights P / l so far, not P as it was computed."""
         self.shares_flights = False
         """Whether tiles in flight are drawn over this and other panels, and so not here."""
         self._share = 1.0
         self._row: int | None = None
         self.camera = Camera(self, self._view_moved)
         self._camera: Framing | None = None
-        """What a lesson has asked to be in sight."""
+        """The rows and keys that a lesson wants in sight."""
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
         self.selected: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self.lit: tuple[Pointer, ...] = ()
-        """What is lit while a number that comes from it is under the mouse."""
+        """Places that are lit while a number that comes from them is under the mouse."""
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self._follows = True
         self.holds = False
-        """Whether the view stays where it is, because something is drawn over it."""
+        """Whether the view stays in place, because something is drawn over it."""
         self.setObjectName("board")
         self.setAccessibleName("Tile board")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -122,10 +122,10 @@ class BoardPanel(QWidget):
         before: Snapshot | None = None,
         camera: Framing | None = None,
     ) -> None:
-        """Show a snapshot, one query row and one cell of it marked, and what a lesson points at.
+        """Show a snapshot with a marked query row and cell, and the places a lesson points at.
 
-        before: the state that it is moved to from; None: it is shown at once.
-        camera: what of the score matrix a lesson wants to be in sight.
+        before: the state from which an op leads to the snapshot; None: show it at once.
+        camera: the part of the score matrix that a lesson wants in sight.
         """
         if self.divides:
             snapshot = with_weights_so_far(snapshot)
@@ -134,14 +134,14 @@ class BoardPanel(QWidget):
         self._share = 1.0 if before is None else 0.0
         shown = self._snapshot
         if shown is None or _shape(shown) != _shape(snapshot):
-            # Another problem: the old view, and a drag of it, mean nothing there.
+            # Another problem: the old view and a drag in progress mean nothing there.
             self.camera.go(Viewport())
             self._camera = None
             self._pressed, self._dragging = None, False
             self.unsetCursor()
         stepped = shown is not None and shown.cursor != snapshot.cursor
         if stepped and not self.moving.isActive():
-            self.reads_out = False  # it would lie over what the step does
+            self.reads_out = False  # the card would hide what the step does
         self._snapshot, self._row = snapshot, row
         self._follows = self._follows or self._sees_tile()
         if camera != self._camera and camera is not None:
@@ -153,7 +153,7 @@ class BoardPanel(QWidget):
         words = header_choices(snapshot, plain=self.plain)[0]
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
-            if selected != self.selected:  # where it is out of sight, the view goes there
+            if selected != self.selected:  # out of sight: the view goes there
                 self._glide(revealing(self._layout_there(), selected))
                 self._follows = self._sees_tile()
         self.selected = selected
@@ -174,14 +174,14 @@ class BoardPanel(QWidget):
             self.update()
 
     def light(self, points: tuple[Pointer, ...]) -> None:
-        """Point at something for a moment, beside what a lesson points at."""
+        """Light places for a moment, instead of the places a lesson points at."""
         if points != self.lit:
             self.lit = points
             self.update()
 
     @property
     def _marked(self) -> tuple[Pointer, ...]:
-        """What is lit, of what this run has; else what a lesson points at."""
+        """The lit places that this run has; if none, the places a lesson points at."""
         if self._snapshot is None or not self.lit:
             return self._points
         w = self._snapshot.program.workload
@@ -201,11 +201,11 @@ class BoardPanel(QWidget):
 
     @property
     def view(self) -> Viewport:
-        """What part of the score matrix is shown, once the camera has arrived."""
+        """The part of the score matrix on show once the camera has arrived."""
         return self.camera.target
 
     def frame(self, start: Framing, end: Framing, share: float) -> None:
-        """Show what is in sight at a share of the camera's way; at its end the current tile is."""
+        """Show the view at a share of the camera's way; at its end follow the current tile."""
         if self._snapshot is not None:
             shape = self._layout_there().shape
             begin, stop = (framing(shape, each.rows, each.keys) for each in (start, end))
@@ -215,12 +215,12 @@ class BoardPanel(QWidget):
                 self.camera.go(following(self._layout_there(), visit.rows, visit.cols))
 
     def zoom_in(self) -> None:
-        """Show less, larger, about the middle, but with the current tile where it is followed."""
+        """Zoom in about the middle; keep the current tile in sight if the view follows it."""
         self._zoom(STEP)
         self._follow()
 
     def zoom_out(self) -> None:
-        """Show more, smaller, about the middle."""
+        """Zoom out about the middle."""
         self._zoom(1 / STEP)
 
     def zoom_fit(self) -> None:
@@ -239,7 +239,7 @@ class BoardPanel(QWidget):
 
     @property
     def _view_now(self) -> Viewport:
-        """What part of the matrix is seen: during a rescale, the camera is at its row."""
+        """The part of the matrix in sight now; during a rescale the camera goes to the row."""
         if self.motion is None or self.holds:
             return self.camera.view
         return at_row(self.motion, self._share, self.camera.view, self._row)
@@ -269,7 +269,7 @@ class BoardPanel(QWidget):
         return zoomed(w, self.style_now, rect, self.camera.target, about, factor)
 
     def _follow(self) -> None:
-        """Move a zoomed view to the current tile, where it is to follow it."""
+        """Move a zoomed view to the current tile, if the view follows the tile."""
         still = self._dragging or self.holds
         if self._snapshot is not None and self._follows and not still:
             visit = self._snapshot.visit
@@ -325,7 +325,7 @@ class BoardPanel(QWidget):
         event.accept()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose a row, unless it was a drag."""
+        """Choose a row and a cell, unless the mouse was dragged."""
         if event.button() != Qt.MouseButton.LeftButton or self._pressed is None:
             return
         dragged, self._pressed, self._dragging = self._dragging, None, False
@@ -347,7 +347,7 @@ class BoardPanel(QWidget):
         event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Read nothing any more."""
+        """Read no cell any more."""
         self.forget_pointer()
         super().leaveEvent(event)
 
@@ -368,7 +368,7 @@ class BoardPanel(QWidget):
         return locate(layout, point) or partial_at(self._snapshot, self.style_now, layout, point)
 
     def _read_pointer(self) -> None:
-        """Find the cell under the pointer; repaint and tell when it is another one."""
+        """Find the cell under the pointer; repaint, and emit signals about the cell."""
         hit = None if self._pointer is None or self._dragging else self._hit_at(self._pointer)
         text = describe(self._snapshot, hit) if hit and self._snapshot else ""
         if hit != self._hit or hit is not None:
@@ -385,7 +385,7 @@ class BoardPanel(QWidget):
         return QSize(1180, 740)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the board, and what the pointer reads on top."""
+        """Draw the board, and the card of the pointer's cell on top."""
         with painting(self) as painter:
             rect, moves = QRectF(self.rect()), self.motion is not None and 0 < self._share < 1
             if self.motion is not None and moves:
@@ -405,7 +405,7 @@ class BoardPanel(QWidget):
                     paint_readout(painter, text, self.style_now, rect, self._pointer)
 
     def _paint_motion(self, painter: QPainter, motion: Motion) -> None:
-        """Draw what moves over what stays, which is painted once for each op."""
+        """Draw the moving parts over the still parts, which are painted once for each op."""
         lay, style = self.board_layout(), self.style_now
         marks = Marks(self._row, self._hit, self.selected, self._marked)
         paint_moving_board(painter, motion, self._share, style, lay, marks)
@@ -414,7 +414,7 @@ class BoardPanel(QWidget):
 
 
 def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:
-    """Return what the pointer reads in lines short enough not to cover the matrices."""
+    """Return the pointer's words in lines short enough not to cover the matrices."""
     font, most = style.code_font(12), min(style.px(340), room.width() - style.px(22))
     lines: list[str] = []
     for part in text.split(DOT):
@@ -441,7 +441,7 @@ def readout_rect(lines: list[str], style: Style, room: QRectF, pointer: QPointF)
 def paint_readout(
     painter: QPainter, text: str, style: Style, room: QRectF, pointer: QPointF
 ) -> None:
-    """Draw what the pointer reads, on a card beside it."""
+    """Draw the pointer's words on a card beside the pointer."""
     lines = readout_lines(text, style, room)
     box = readout_rect(lines, style, room, pointer)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

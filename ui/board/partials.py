@@ -1,4 +1,4 @@
-"""What the splits of a row block leave in HBM: below the keys of each, until they are joined."""
+"""O and LSE that the splits of a row block leave in HBM: below each split's keys, until joined."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int
 
 
 def partial_at(snapshot: Snapshot, style: Style, lay: BoardLayout, point: QPointF) -> Cell | None:
-    """Return what a split leaves under a point; None beside it."""
+    """Return the cell of a split's O or LSE under a point; None beside them."""
     rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
     for split, place in split_places(snapshot, style, lay).items():
         if not place.contains(point):
@@ -88,7 +88,7 @@ def partial_at(snapshot: Snapshot, style: Style, lay: BoardLayout, point: QPoint
 def paint_partial_mark(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, cell: Cell
 ) -> None:
-    """Outline what a split leaves: the cell under the pointer, or the selected one."""
+    """Outline a cell of a split's O or LSE: the cell under the pointer, or the selected one."""
     rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
     place = split_places(snapshot, style, lay).get(-1 if cell.split is None else cell.split)
     if place is None or cell.row not in rows:
@@ -104,7 +104,7 @@ def paint_partial_mark(
 
 
 def _lse_width(style: Style, place: QRectF) -> int:
-    """Return how wide LSE stands at the left of O; 0 where there is no room for both."""
+    """Return the width of LSE at the left of O; 0 where there is no room for both."""
     if place.width() < style.px(_NARROW):
         return 0
     return round(min(style.px(_LSE_WIDTH), _LSE_SHARE * place.width()))
@@ -143,7 +143,7 @@ def paint_partials(
 
 
 def _moved(snapshot: Snapshot) -> set[int | None]:
-    """Return the splits of the row block of which the op moves something; None: all of them."""
+    """Return the splits whose tensors the op moves for the row block; None means all splits."""
     return {
         move.split
         for move in snapshot.op.moves
@@ -152,7 +152,7 @@ def _moved(snapshot: Snapshot) -> set[int | None]:
 
 
 def lit_partials(snapshot: Snapshot, style: Style, place: QRectF, split: int) -> dict[str, QRectF]:
-    """Return what is lit in the place of a split, as the formula is: LSE, O or, moved, both."""
+    """Return the parts of a split's place that are lit with the formula: LSE, O, or both as O."""
     moved = _moved(snapshot)
     if moved and not moved & {split, None}:
         return {}
@@ -167,14 +167,14 @@ def lit_partials(snapshot: Snapshot, style: Style, place: QRectF, split: int) ->
 def _paint_split(
     painter: QPainter, partials: Partials, split: int, style: Style, place: QRectF
 ) -> None:
-    """Draw LSE of a split, and right of it O."""
+    """Draw LSE of a split, and O at its right."""
     theme = style.theme
     left = _lse_width(style, place)
-    if not left:  # too narrow for numbers: of a hundred splits only which are there can be seen
+    if not left:  # too narrow for numbers: a colour shows that the split is there
         painter.fillRect(place, mixed(theme.empty, theme.tensor("O"), 0.5))
         return
     o, lse = partials.o[split], partials.lse[split]
-    # A fault may have made some infinite.
+    # A fault may have made some numbers infinite.
     largest = KEPT.get(
         partials.o,
         ("largest", split),
@@ -213,7 +213,7 @@ def _paint_names(
     places: Mapping[int, QRectF],
     row: int | None,
 ) -> None:
-    """Name the tensors at the left, and the splits below, with what each weighs in the row."""
+    """Name the tensors at the left, and the splits below, each with its weight in the row."""
     theme, partials, visit = style.theme, snapshot.partials, snapshot.visit
     assert partials is not None
     font = style.text_font(11 * lay.growth)

@@ -1,7 +1,7 @@
-"""What a lesson points at on the board: a ring around it, and an arrow to it.
+"""Rings around the places on the board that a lesson points at, and arrows to them.
 
-Both are in the colour of the text with a casing in that of the ground, so they stand out from any
-map of colours. The current tile is framed in yellow, a selected cell has ticks: neither has an
+Both have the colour of the text and a casing in the colour of the ground, so they stand out from
+any colour map. The current tile is framed in yellow, a selected cell has ticks: neither has an
 arrow.
 """
 
@@ -25,11 +25,11 @@ from ui.look.theme import Style
 _RING, _CASING, _RADIUS = 3.0, 2.0, 5.0
 """Width of the ring and of its casing at either side, and its corners, in pixels at scale 1."""
 _AWAY = 4.0
-"""Room between the ring and what it is around: the current tile's frame has place in it."""
+"""Room between a ring and the place inside: the current tile's frame fits there."""
 _OVER = 3.0
 """How far the ring of a first or last row reaches beyond the boxes."""
 _LEAST = 12.0
-"""Smallest side of what a ring is around: a tile of a large problem is narrower than a pixel."""
+"""Smallest side of the place inside a ring: a tile of a large problem is narrower than a pixel."""
 _ARROW = (30.0, 5.0, 17.0, 15.0)
 """Length, width of the shaft, width and length of the head."""
 _SLANT = 0.5**0.5
@@ -39,15 +39,15 @@ _FROM = ((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))
 
 @dataclass(frozen=True, slots=True)
 class PointMark:
-    """One thing that is pointed at."""
+    """The ring and the arrow of one pointer."""
 
-    ring: QRectF  # around it
+    ring: QRectF  # around its place
     tip: QPointF  # tip, tail: ends of its arrow
     tail: QPointF
 
 
 def pointed_cell(pointer: Pointer, w: Workload) -> Cell | None:
-    """Return a cell of what is pointed at on the board; None for what is in the code."""
+    """Return a cell of a pointer's place on the board; None for a place in the code."""
     if pointer.tile is not None:
         i, j = pointer.tile
         return Cell("S", i * w.rows, j * w.cols)
@@ -57,7 +57,7 @@ def pointed_cell(pointer: Pointer, w: Workload) -> Cell | None:
 
 
 def pointed_words(pointer: Pointer) -> str:
-    """Return what is pointed at on the board, for those who hear it; "" for a paper's line."""
+    """Return a pointer's place on the board, for screen readers; "" for a line of the paper."""
     if pointer.tile is not None:
         return f"tile ({pointer.tile[0]}, {pointer.tile[1]})"
     if pointer.row is not None:
@@ -73,7 +73,7 @@ def pointed_lines(points: Iterable[Pointer]) -> tuple[int, ...]:
 def point_marks(
     points: Collection[Pointer], w: Workload, style: Style, lay: BoardLayout
 ) -> tuple[PointMark, ...]:
-    """Return the marks of what is pointed at and can be seen.
+    """Return the marks of the pointers whose places are in sight.
 
     points: tiles, rows and cells; lines of the paper are not on the board.
     """
@@ -100,7 +100,7 @@ def point_marks(
 
 
 def _place(point: Pointer, w: Workload, lay: BoardLayout) -> QRectF | None:
-    """Return what is seen of a thing on the board."""
+    """Return the visible part of a pointer's place on the board."""
     if point.tile is not None:
         i, j = point.tile
         rows = range(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
@@ -119,7 +119,7 @@ def _place(point: Pointer, w: Workload, lay: BoardLayout) -> QRectF | None:
 def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRectF:
     """Return the ring around a place, not over the words beside the boxes."""
     away, over = style.px(_AWAY), style.px(_OVER)
-    if point.row is not None:  # titles stand close to the first
+    if point.row is not None:  # titles stand close to the first row
         box = lay.boxes["Q"].united(lay.boxes["O"])
         top = max(place.top() - away, box.top() - over)
         return QRectF(place.left(), top, place.width(),
@@ -152,13 +152,13 @@ def _arrows(ring: QRectF, row: bool, style: Style, lay: BoardLayout) -> Iterator
 
 
 def _bounds(mark: PointMark) -> QRectF:
-    """Return the rectangle that an arrow is in, about its tail."""
+    """Return the rectangle around the tail half of an arrow."""
     middle = (mark.tip + mark.tail) * 0.5
     return QRectF(middle, mark.tail).normalized().adjusted(-2, -2, 2, 2)
 
 
 def _arrow_box(mark: PointMark, style: Style) -> QRectF:
-    """Return the rectangle that all of an arrow is in, its head as wide as it is."""
+    """Return the rectangle around a whole arrow, as wide as its head."""
     half = style.px(_ARROW[2] / 2)
     return QRectF(mark.tip, mark.tail).normalized().adjusted(-half, -half, half, half)
 
@@ -170,7 +170,7 @@ def paint_points(
     style: Style,
     lay: BoardLayout,
 ) -> None:
-    """Draw a ring around all that is pointed at on the board, and an arrow to each."""
+    """Draw a ring around each place that is pointed at on the board, and an arrow to it."""
     marks = point_marks(points, w, style, lay)
     if not marks:
         return

@@ -1,4 +1,4 @@
-"""What a gesture is drawn with: the op, its places on the board, and the words below the tile."""
+"""Tools for drawing gestures: the op, its places on the board, and words beside the matrices."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ui.look.theme import Style
 from ui.look.units import number_text
 
 MOST_RAYS = 24
-"""Rows of which something flies at once; of more, some are drawn."""
+"""Most rows with something in flight at once; of more rows, some are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class GestureScene:
-    """What a gesture is drawn with."""
+    """The painter, the op and the places of a gesture."""
 
     painter: QPainter  # painter, style, lay: where and how
     style: Style
     lay: BoardLayout
     motion: Motion  # the op
-    share: float  # how much of it has been done
+    share: float  # share of the op that has been done
     tile: QRectF  # where the current tile is seen: in the matrix, or magnified beside it
     row: int  # the query row that is explained
 
@@ -52,13 +52,13 @@ class GestureScene:
 
     @property
     def chosen(self) -> int:
-        """The row of the tile that words are about: the explained one, if it is in the tile."""
+        """The row of the tile that words are about: the explained row, else the middle one."""
         rows = self.motion.after.visit.rows
         return self.row - rows.start if self.row in rows else len(rows) // 2
 
 
 def some_rows(scene: GestureScene) -> list[int]:
-    """Return the rows of the tile of which something is drawn: all of them while they are few."""
+    """Return the rows of the tile that a gesture draws: all rows if they are few."""
     count = len(scene.motion.after.visit.rows)
     if count <= MOST_RAYS:
         return list(range(count))
@@ -66,20 +66,20 @@ def some_rows(scene: GestureScene) -> list[int]:
 
 
 def translucent(colour: QColor | str, alpha: float) -> QColor:
-    """Return a colour that lets through what lies below."""
+    """Return a colour with an opacity `alpha`, clipped to 0 to 1."""
     out = QColor(colour)
     out.setAlphaF(min(max(alpha, 0.0), 1.0))
     return out
 
 
 def on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
-    """Return a point on the way from one to another, lifted in the middle."""
+    """Return a point on the way from `start` to `end`, lifted in the middle."""
     at = start + (end - start) * way
     return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
 
 
 def say_what(scene: GestureScene) -> None:
-    """Write what the op says of itself: of how many terms, or the score that changes most."""
+    """Write the op's own words, with its terms so far, or with the number that changes most."""
     motion, text = scene.motion, scene.motion.after.op.says
     if not text:
         return
@@ -97,7 +97,7 @@ def say_what(scene: GestureScene) -> None:
 
 
 def say(scene: GestureScene, text: str) -> None:
-    """Write what happens beside the matrices, never on them; nowhere if there is no room."""
+    """Write words beside the matrices, never on them; nowhere if there is no room."""
     style, font = scene.style, scene.style.text_font(13)
     line, pad = style.px(17), style.px(8)
     places = state_places(scene.motion.after, style, scene.lay)
@@ -119,9 +119,9 @@ def say(scene: GestureScene, text: str) -> None:
 
 
 def rooms_beside(lay: BoardLayout, style: Style) -> list[QRectF]:
-    """Return the places beside the matrices in which there is nothing, the best first.
+    """Return the empty places beside the matrices, the best first.
 
-    They are right of Vᵀ and under O, right of Kᵀ and above O, under Q, and under Vᵀ.
+    The places are right of Vᵀ and under O, right of Kᵀ and above O, under Q, and under Vᵀ.
     """
     gap, room = style.px(6), lay.rect.adjusted(*(style.px(side) for side in (4, 4, -4, -4)))
     boxes = list(lay.boxes.values())
@@ -144,7 +144,7 @@ def rooms_beside(lay: BoardLayout, style: Style) -> list[QRectF]:
 
 
 def _free(room: QRectF, taken: list[QRectF]) -> list[QRectF]:
-    """Return the parts of a room above and below what is taken in it."""
+    """Return the parts of a room above and below the boxes in it."""
     parts = [room] if room.width() > 0 and room.height() > 0 else []
     for box in taken:
         parts = [
@@ -162,7 +162,7 @@ def _free(room: QRectF, taken: list[QRectF]) -> list[QRectF]:
 
 
 def outline_again(scene: GestureScene) -> None:
-    """Draw the marks of the row block, the tile and the row over numbers that were drawn anew."""
+    """Draw the marks of the row block, the tile and the row again, over newly drawn numbers."""
     scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
     paint_bands(scene.painter, scene.motion.after, scene.style, scene.lay)
@@ -170,7 +170,7 @@ def outline_again(scene: GestureScene) -> None:
 
 
 def paint_dot(scene: GestureScene, at: QPointF) -> None:
-    """Draw what flies: a dot."""
+    """Draw a flying number as a dot."""
     scene.painter.setPen(Qt.PenStyle.NoPen)
     scene.painter.setBrush(QColor(scene.style.theme.current))
     scene.painter.drawEllipse(at, scene.style.px(5), scene.style.px(5))

@@ -39,11 +39,11 @@ from ui.look.theme import THEMES, Style, Theme
 from ui.look.units import number_text
 
 MOST_TILES = 1024
-"""Blocks along a side that are coloured once for all; more than that, what is visible is."""
+"""Most blocks along a side that are coloured once; of more blocks, visible ones are coloured."""
 _MOST_EDGES = 8000
-"""Of a mask with more edges of cells none are drawn: the cells themselves show it."""
+"""Most edges of cells drawn for a mask; with more edges, the cells alone show the mask."""
 _WOVEN = 12
-"""Smallest cell, in pixels, that is edged although more edges than cells would be drawn."""
+"""Smallest cell, in pixels, whose edges are drawn even if there are more edges than cells."""
 FINEST_STAIRS = 2.5
 """Smallest cell, in pixels, along which the mask's edge is drawn step by step."""
 
@@ -54,22 +54,22 @@ class Shown:
 
     values: F32  # (r, c) float32; -inf hidden by the mask, NaN nothing
     words: U32  # the map
-    # low, high: what it spans
+    # low, high: range of the map
     low: float
     high: float
     # whether the numbers are gone from the machine, so that their digits stand back, too
     faded: bool = False
     digits: int = 2  # most decimals of a number
-    rooted: bool = False  # whether the map is of their roots
+    rooted: bool = False  # whether the map takes roots of the numbers
 
     @property
     def shades(self) -> F32:
-        """Their places in the map."""
+        """Places of the numbers in the map."""
         return rooted(self.values) if self.rooted else self.values
 
     @property
     def key(self) -> tuple[float, float, bool]:
-        """What the picture depends on, beside numbers and colours."""
+        """Inputs of the picture other than numbers and colours."""
         return self.low, self.high, self.rooted
 
     def image(self) -> Sheet:
@@ -98,7 +98,7 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
 def paint_used(
     painter: QPainter, snapshot: Snapshot, weights: F32, style: Style, lay: BoardLayout
 ) -> None:
-    """Draw weights of used keys in the current rows, (r, keys), over what was drawn of them."""
+    """Draw weights of used keys in the current rows, (r, keys), over the earlier ones."""
     rows, w, head = snapshot.visit.rows, snapshot.program.workload, snapshot.head
     keys = range(weights.shape[1])
     if head is None or not weights.size:
@@ -121,7 +121,7 @@ def paint_used(
 def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Draw the current tile alone: its cells, the lines across it, its numbers."""
     visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
-    # Of a tile of a few pixels, the outline is all that shows.
+    # A tile of a few pixels shows nothing but its outline.
     if not forms_tile(snapshot) or min(tile.width(), tile.height()) < 3:
         return
     with clipped(painter, tile):
@@ -141,7 +141,7 @@ def clipped(painter: QPainter, box: QRectF) -> Iterator[None]:
     painter.setClipRect(box, Qt.ClipOperation.IntersectClip)
     yield
     painter.restore()
-    if painter.hasClipping():  # told again, else Qt's SVG goes on with the inner box
+    if painter.hasClipping():  # set again, else Qt's SVG keeps the inner box
         painter.setClipRect(painter.clipBoundingRect(), Qt.ClipOperation.IntersectClip)
 
 
@@ -156,7 +156,7 @@ class _Window:
     rows: float
 
     def draw(self, painter: QPainter, lay: BoardLayout, within: QRectF) -> None:
-        """Draw what lies inside `within`; all parts of a sheet fall on the same pixels."""
+        """Draw the part inside `within`; all parts of a sheet fall on the same pixels."""
         rows, keys = lay.visible
         source = QRectF(
             (lay.view.x - self.x) / self.keys, (lay.view.y - self.y) / self.rows,
@@ -184,7 +184,7 @@ def _paint_area(
 
 
 def scaled(shown: Shown, name: str, now: Snapshot, *, plain: bool) -> Shown:
-    """Return numbers as a board colours them: weights of a plain one as the inspector does."""
+    """Return numbers as a board colours them; a plain board colours weights like the inspector."""
     softmax = now.program.algorithm.softmax
     if name != "P" or not (plain and softmax) or shown.high > 1:
         return shown
@@ -219,7 +219,7 @@ def _area_numbers(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
 
 
 def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
-    """Return P with -inf where the mask hides a pair: 0 there is no number of the softmax."""
+    """Return P with -inf where the mask hides a pair: a 0 there is not from the softmax."""
     head = snapshot.head
     if head is None or values is head.s or not snapshot.program.workload.mask.hides:
         return values
@@ -228,7 +228,7 @@ def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
 
 
 def shown_current(snapshot: Snapshot, theme: Theme, *, plain: bool = False) -> Shown | None:
-    """Return the current tile's numbers, in the maps of what is on chip, or of a plain board."""
+    """Return the current tile's newest numbers with their colour map; None without numbers."""
     middle, visit = middle_at(snapshot), snapshot.visit
     found = middle.current(snapshot)
     if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
@@ -264,7 +264,7 @@ def _paint_grid(
 ) -> None:
     """Draw the lines between tiles in a part of the matrix.
 
-    They are opaque and not smoothed, which is many times faster.
+    The lines are opaque and not smoothed, which is many times faster.
     """
     cell_w, cell_h = lay.cell
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
@@ -292,9 +292,9 @@ def _paint_mask_edges(
     rows: range,
     keys: range,
 ) -> None:
-    """Draw where the visible pairs end, of some rows and keys.
+    """Draw the edge of the visible pairs in some rows and keys.
 
-    There are steps between cells, or a line where cells are too small for steps.
+    The edge has steps between cells; where cells are too small for steps, it is a line.
     """
     w = snapshot.program.workload
     mask, grid = w.mask.of_head(snapshot.visit.head), w.grid
@@ -321,7 +321,7 @@ def _paint_mask_edges(
 def _paint_all_edges(
     painter: QPainter, lay: BoardLayout, mask: Mask, rows: range, keys: range
 ) -> None:
-    """Draw where visible and hidden pairs meet, if cells can be told apart and are not a weave."""
+    """Draw edges between visible and hidden pairs, if cells are large and edges few enough."""
     there = lay.visible_keys()
     keys = range(max(keys.start, there.start), min(keys.stop, there.stop))
     if min(lay.cell) < 2 or not keys or not rows:
@@ -386,10 +386,10 @@ def paint_numbers(
     cols: range,
     corner: tuple[int, int],
 ) -> None:
-    """Write the numbers of some cells into them.
+    """Write the numbers of some cells into the cells.
 
     `shown` holds the numbers of a part of box `name` that begins at row and column `corner`;
-    `rows` and `cols` say which of them are meant. Those that are not visible are left out.
+    `rows` and `cols` select cells of the box. Cells that are not visible are left out.
     """
     box = lay.boxes[name]
     seen = lay.visible_rows()
@@ -405,7 +405,7 @@ def paint_numbers(
     texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
     drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
-    # All black ones, then all white ones: changing pens is what costs.
+    # All black numbers, then all white ones: changing pens is slow.
     for ink, colour in enumerate(inks(shown.words, faded=shown.faded)):
         painter.setPen(colour)
         for row in rows:
@@ -460,8 +460,8 @@ def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _
 
 
 TILES = ResultCache(12, 20 * 2**20)
-"""Sheets of tiles of runs that are shown, in all states: the largest has 4 MiB, and as much in the
-sizes that it is shown in."""
+"""Sheets of the tiles of shown runs, in all states: the largest has 4 MiB, and as much again in the
+sizes at which it is shown."""
 
 
 def tile_sheet(
@@ -474,9 +474,9 @@ def tile_sheet(
 ) -> Sheet:
     """Return tiles in the colours of one state, sampled at `height` by `width` places.
 
-    kind: ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in the
-        last two, which are of naive.
-    place: first column and row block, and how many of them it spans.
+    kind: ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent except in
+        the last two, which show naive.
+    place: first column block and row block, and how many column and row blocks.
     """
 
     def make() -> Sheet:
@@ -492,7 +492,7 @@ def tile_sheet(
 def _tile_colours(theme: Theme, kind: str) -> U32:
     """Return the colours of hidden, partial and full tiles in one state.
 
-    Hidden ones are skipped, so transparent; naive works on them as on the others.
+    Hidden tiles are skipped, so transparent; naive works on them as on the other tiles.
     """
     violet, green = theme.tensor("S"), theme.tensor("P")
     clear = QColor(Qt.GlobalColor.transparent)

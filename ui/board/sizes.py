@@ -1,4 +1,4 @@
-"""How large everything on the board is: what there is room for, and how it is shared out."""
+"""Sizes of everything on the board: the parts that have room, and how the room is shared out."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ui.look.theme import Style
 NUMBER_CELL = (34.0, 20.0)
 """Smallest width and height of a cell, at scale 1, with its number inside."""
 HALL_CELL = (41.0, 13.0)
-"""The same of a cell of m or l in a hall, where the numbers of the rows at hand are read."""
+"""The same for a cell of m or l in a hall, where the numbers of the current rows are read."""
 _STRETCHED = 1.2
 """How many times as wide as high a cell may be in a hall, which is wider than high."""
 _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
 """Room for small tokens, in their sizes, and as a share of the board's width."""
 _STRIPS = (34.0, 22.0)
-"""Least width of Q and O at scale 1, and where small tokens need the room more."""
+"""Least width of Q and O at scale 1: usually, and beside small tokens."""
 _PIECE = 24.0
 """Room for the piece of a picture beside tokens, at scale 1."""
 _LAYERED = 1.5
-"""How much more of the room a strip of two tensors takes."""
+"""Factor for the share of the room that a strip of two tensors takes."""
 _ROOM_OUTSIDE, _LEAST_OUTSIDE = (420.0, 320.0), 31.0
-"""Width and height, at scale 1, from which what lies outside of a tensor has a box of its own, and
-the least height of such a box."""
+"""Width and height, at scale 1, from which a tensor outside of another has its own box, and the
+least height of such a box."""
 
 
 class Tokens(Enum):
@@ -44,11 +44,11 @@ class Tokens(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BoardFrame:
-    """What the size of the board decides: room for boxes and for lines of text."""
+    """Room for boxes and for lines of text, which the size of the board decides."""
 
     wide: float  # wide, high: of the board at scale 1
     high: float
-    hall: bool  # whether the last row of a hall reads it
+    hall: bool  # whether the last row of a hall reads the board
     gap: float  # between boxes
     header: QRectF  # null where there is no room
     caption_height: float
@@ -58,13 +58,13 @@ class BoardFrame:
     def of(cls, w: Workload, style: Style, rect: QRectF, *, header: bool) -> BoardFrame:
         """Return the frame of a board.
 
-        header: whether it may have a line above it.
+        header: whether a line may stand above the board.
         """
         px, hall = style.px, style.least > 0
         wide, high = rect.width() / style.scale, rect.height() / style.scale
         pad = px(4 if hall else 12 if min(wide, high) >= 360 else 6)
-        # A run with faults is marked as such at any size. In a hall the picture has the room of
-        # words, and what is above it says that the run has faults.
+        # A run with faults is marked as such at any size. In a hall the picture takes the
+        # room of words, and the words above it say that the run has faults.
         lined = not hall and ((high >= 230 and header) or fault_labels(w.scenario))
         above = px(20) if lined else 0.0
         caption = px(18) * (0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2)
@@ -94,18 +94,18 @@ class Margins:
 class BoxSizes:
     """Widths and heights of the boxes."""
 
-    q: float  # q, s, o: widths; s is that of keys and values, too
+    q: float  # q, s, o: widths; s is also the width of keys and values
     s: float
     o: float
     columns: tuple[str, ...]  # boxes between S and O
     column: float  # width of each
     between: float  # distance of O from S
-    k: float  # k, rows, v: heights; rows is that of S, Q, O and the columns
+    k: float  # k, rows, v: heights; rows is the height of S, Q, O and the columns
     rows: float
     v: float
     partials: float  # with the gap above them
     split_names: float
-    outside: dict[str, str]  # what lies outside of a box and shares its strip
+    outside: dict[str, str]  # tensors outside of a box, which share its strip
 
 
 def margins_of(
@@ -141,7 +141,7 @@ def sizes_of(
     growth: float,
     visible_rows: float,
 ) -> BoxSizes:
-    """Return the widths and heights of the boxes, of which some may not fill their room."""
+    """Return the widths and heights of the boxes; some boxes may not fill their room."""
     px, wide, high, hall, gap = style.px, frame.wide, frame.high, frame.hall, frame.gap
     Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
     room_h = frame.content.height() - margins.top - 2 * gap
@@ -158,7 +158,7 @@ def sizes_of(
         columns, outside = (), {}
     between = len(columns) * (column + gap / 2) + 1.5 * gap
     room_w = frame.content.width() - margins.left - gap - between
-    # What lies outside of a tensor is as wide as it: the two share a strip.
+    # A tensor and the one outside of it are equally wide: they share a strip.
     layers = 1 + bool(outside)
     strip = px(_STRIPS[tokens == Tokens.SMALL]) * layers
     thin, high_w, high_h = (
@@ -168,7 +168,7 @@ def sizes_of(
     room_q, room_s, room_o = shares(
         room_w, layers * d, layers * dv, Nk, low=thin, high=high_w, least=strip
     )
-    # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
+    # The magnified tile of a large problem stands beside Vᵀ, so Vᵀ is made taller.
     large = not is_detailed(w)
     tall = 0.27 if large and high >= 320 else thin
     least = px(_LEAST_OUTSIDE) * layers if outside else px(24)
@@ -191,7 +191,7 @@ def sizes_of(
 
 
 def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, float]:
-    """Return the height of what splits leave, with the gap above it, and of the splits' names."""
+    """Return the height of the splits' O and LSE, with the gap above, and of the splits' names."""
     if not algorithm_of(w).splits:
         return 0.0, 0.0
     rows = min(w.rows, w.seqlen_q)

@@ -1,4 +1,4 @@
-"""Titles, the lines above and below the board, and what stands beside Q and Kᵀ."""
+"""Titles, the lines above and below the board, and the labels beside Q and Kᵀ."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
 
 
 def _title_room(lay: BoardLayout, name: str) -> float:
-    """Return how wide a title may be: beside it may be the lines of tokens that stand apart."""
+    """Return how wide a title may be: lines from tokens to their cells may run beside the title."""
     box, own = lay.labels[name], lay.boxes[name]
     if lay.token_room.isNull():
         return box.width()
@@ -67,7 +67,7 @@ def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
 
 
 def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Say above where the run is, and below what the picture shows."""
+    """Write the run's place above the board, and the caption below it."""
     theme, font = style.theme, style.text_font(12)
     if not lay.header.isNull():
         scenario = snapshot.program.workload.scenario
@@ -105,7 +105,7 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
 
 def wrapped(phrases: list[str], font: QFont, width: float, most: int) -> list[str]:
-    """Return phrases in at most `most` lines, those at the end left out where they do not fit."""
+    """Return phrases in at most `most` lines; phrases at the end that do not fit are left out."""
     phrases = [phrase for phrase in phrases if text_width(font, phrase) <= width]
     while True:
         lines: list[str] = []
@@ -194,7 +194,7 @@ def _lead(painter: QPainter, style: Style, start: QPointF, end: QPointF) -> None
 
 
 def _every(step: int, seen: range) -> range:
-    """Return every so many of what is visible, the same ones wherever it begins."""
+    """Return every `step`-th visible row or key, the same ones wherever the view begins."""
     return range(-(-seen.start // step) * step, seen.stop, step)
 
 

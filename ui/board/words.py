@@ -1,4 +1,4 @@
-"""What the board says: the line above it, its caption, and what is under the pointer."""
+"""Words of the board: the line above it, its caption, and the cell under the pointer."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PICTURE_LINES = "in the picture: the keys of the tile, and dashed its rows"
 
 
 def header_choices(snapshot: Snapshot, *, plain: bool = False) -> list[str]:
-    """Return the line above the board: whole, without its note, of the places alone, of indices.
+    """Return the line above the board: whole, without its note, places alone, indices alone.
 
-    plain: whether it says nothing of where numbers lie.
+    plain: whether the line does not say where numbers lie.
     """
     middle, visit = middle_at(snapshot), snapshot.visit
     head, *places = middle.header(snapshot)
@@ -42,7 +42,7 @@ def header_choices(snapshot: Snapshot, *, plain: bool = False) -> list[str]:
 
 
 def sharing_choices(snapshot: Snapshot) -> list[str]:
-    """Return who uses the K and V on show, longest first; nothing where no heads share."""
+    """Return the heads that use the K and V on show, longest first; empty if no heads share."""
     w = snapshot.program.workload
     if w.kv_heads == len(w.picked):
         return []
@@ -64,10 +64,10 @@ def sharing_choices(snapshot: Snapshot) -> list[str]:
 def caption_phrases(
     snapshot: Snapshot, tile_pixels: float, averaged: str = "", *, plain: bool = False
 ) -> list[str]:
-    """Return what explains the picture, what matters most first.
+    """Return phrases that explain the picture, the most important first.
 
-    averaged: inputs of which several rows share a line of the picture.
-    plain: whether nothing is said of where numbers lie.
+    averaged: inputs with several rows in one line of the picture.
+    plain: whether the phrases do not say where numbers lie.
     """
     w, middle = snapshot.program.workload, middle_at(snapshot)
     if snapshot.completes and snapshot.so_far is not None:
@@ -102,19 +102,19 @@ def _said(phrases: Sequence[Phrase], *, plain: bool) -> list[str]:
 
 
 def final_phrases(snapshot: Snapshot) -> list[Phrase]:
-    """Return what is said where the tiles turn into final weights, and what they have cost."""
+    """Return phrases for the tiles' turn into final weights, and for their cost."""
     run, asked = snapshot.program, bytes_text(snapshot.counters.bytes)
     cost, note = Phrase("", f"{asked} asked of HBM"), Phrase("", "S never left the chip")
     if snapshot.cursor.visit + 1 < len(run):
         return [Phrase("final weights P / ℓ of the rows that are done"), cost, note]
-    most = comparison_of(run).totals[0].counters.bytes  # of the one that all are compared with
+    most = comparison_of(run).totals[0].counters.bytes  # of the baseline
     times = factor_text(most / snapshot.counters.bytes)
     other = f"{baseline_of(run.workload.algorithm).label} {bytes_text(most)}"
     return [Phrase("final weights P / ℓ"), cost, Phrase("", f"{other}, {times} as much"), note]
 
 
 def hand_phrases(snapshot: Snapshot) -> list[str]:
-    """Return what is said while positions turn Q and K, before the tiles."""
+    """Return phrases about positions that turn Q and K, before the tiles."""
     turning = snapshot.turned_now
     phrases = [snapshot.op.says]
     if turning is None:
@@ -146,7 +146,7 @@ def skip_phrase(snapshot: Snapshot) -> str:
 
 
 def formula(w: Workload) -> str:
-    """Return how scores come about, with the scale where it is not the usual one."""
+    """Return the formula of the scores, with a number for the scale if it is not 1/√d."""
     if own := algorithm_of(w).formula_of(w):
         return own
     changed = "".join(f", {change.formula}" for change in w.score_changes)
@@ -159,14 +159,14 @@ def formula(w: Workload) -> str:
 
 
 def sink_phrase(logits: Sequence[float]) -> str:
-    """Return what joins the softmax of every row without being a score, of a head or more."""
+    """Return words for sink logits of one or more heads, which join the softmax of every row."""
     own = {number_text(logit) for logit in logits}
     said = f"logit {own.pop()}" if len(own) == 1 else "its head's logit"
     return f"each ℓ has a sink: {said}"
 
 
 def _changes(w: Workload) -> str:
-    """Return what is done to a scaled product before the mask."""
+    """Return the changes of a scaled product before the mask, in words."""
     return " and ".join(change.done for change in w.score_changes)
 
 
@@ -179,7 +179,7 @@ def _usual_scale(w: Workload) -> bool:
 
 
 def describe(snapshot: Snapshot, hit: Cell) -> str:
-    """Return what one cell holds, as the pointer reads it, or why it holds nothing.
+    """Return the words that the pointer reads at a cell: its number, or why there is none.
 
     All numbers come from the snapshot.
     """
@@ -203,7 +203,7 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
 
 
 def _meaning(snapshot: Snapshot, hit: Cell) -> str:
-    """Return what m, l or O of a row is, where its name does not say it."""
+    """Return the meaning of m, l or O of a row, where its name does not say it."""
     middle, visit = middle_at(snapshot), snapshot.visit
     running = snapshot.program.algorithm.normalises_last and hit.row in visit.rows
     meaning = {
@@ -217,7 +217,7 @@ def _meaning(snapshot: Snapshot, hit: Cell) -> str:
 
 
 def _pair_text(snapshot: Snapshot, cell: Cell) -> str:
-    """Return the score of a pair, what has been made of it, and what became of its tile."""
+    """Return a pair's score, the numbers made from it, and the state of its tile."""
     found, name = cell_value(snapshot, cell), cell_name(cell)
     if found.value is None:
         return f"{name}: {found.state}"
@@ -229,7 +229,7 @@ def _pair_text(snapshot: Snapshot, cell: Cell) -> str:
 
 
 def _numbers_here(snapshot: Snapshot, cell: Cell) -> list[str]:
-    """Return the numbers of a pair of the current tile; none where the mask has hidden it."""
+    """Return the numbers of a pair in the current tile; none where the mask has hidden it."""
     w, visit = snapshot.program.workload, snapshot.visit
     r, c = cell.row - visit.rows.start, cell.col - visit.cols.start
     scores, weights = snapshot.scores, snapshot.weights
@@ -251,7 +251,7 @@ def _numbers_here(snapshot: Snapshot, cell: Cell) -> list[str]:
 
 
 def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
-    """Return the numbers of a pair of a tile before; none where the mask hides it."""
+    """Return the numbers of a pair in an earlier tile; none where the mask hides it."""
     w, head, at = snapshot.program.workload, snapshot.head, (cell.row, cell.col)
     found = cell_value(snapshot, cell)
     rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)

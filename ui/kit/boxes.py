@@ -34,16 +34,16 @@ def ink(style: Style, tone: Tone) -> QColor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Box:
-    """An empty box, and what all boxes have."""
+    """An empty box; the base of all boxes."""
 
     id: Hashable = None  # what the pointer finds here; None: what lies below
-    name: Hashable = None  # by which painters and tests find the place
+    name: Hashable = None  # the name by which painters and tests find the place
     tip: str = ""
     share: float = 0.0  # the least part of all the room along a row or column
     grow: float = 0.0  # the part of the room that is left over
     wide: float | None = None  # wide, high: the least size of a text or an empty box
     high: float | None = None  # of a row: its height
-    may_go: bool = False  # whether it goes where there is too little room, the last first
+    may_go: bool = False  # whether it goes if room is short, the last box first
 
     def width(self, style: Style) -> float:
         """Return the least width that the box needs."""
@@ -54,11 +54,11 @@ class Box:
         return style.px(self.high or 0.0)
 
     def most_width(self, style: Style, height: float) -> float:
-        """Return the largest width of which the box has any use at a height."""
+        """Return the largest width that the box can use at a height."""
         return math.inf
 
     def most_height(self, style: Style) -> float:
-        """Return the largest height of which the box has any use."""
+        """Return the largest height that the box can use."""
         return math.inf
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
@@ -86,7 +86,7 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Canvas(Box):
-    """What a function paints."""
+    """A box that a function paints."""
 
     draw: Callable[[QPainter, Style, QRectF], None]
 
@@ -135,7 +135,7 @@ class Stack(Box):
         grow = sum(each.grow for each, *_ in parts)
         grown = sum(size for each, size, _ in parts if each.grow)
         firm = room - spare - grown
-        # Where nothing more may go, what grows gives way first, and nothing leaves the picture.
+        # If no more boxes may go, boxes that grow give way first, and nothing leaves the picture.
         shrunk = max(room - firm, 0.0) / grown if spare < 0 and grown else 1.0
         squeezed = min(room / firm, 1.0) if firm else 1.0
         at = 0.0
@@ -189,7 +189,7 @@ class Column(Stack):
 
 @dataclass(frozen=True, eq=False)
 class Either(Box):
-    """One box where the place is so many times as wide as high, else the other."""
+    """`beside` where the place is more than `ratio` times as wide as high, else `below`."""
 
     beside: Box
     below: Box
@@ -202,7 +202,7 @@ class Either(Box):
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A picture of which every box has its place."""
+    """A picture in which every box has its place."""
 
     style: Style
     placed: tuple[Placed, ...]

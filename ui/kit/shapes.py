@@ -40,9 +40,9 @@ Wordings = str | tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Text(Box):
-    """One line: of several wordings the first that fits, else the last, elided.
+    """One line: the first wording that fits, else the last one, elided.
 
-    Where there is no room for the letters' height nothing is seen.
+    If the letters do not fit in height, nothing is drawn.
     """
 
     words: Wordings
@@ -82,7 +82,7 @@ class Text(Box):
 
 @dataclass(frozen=True, eq=False)
 class Alike(Text):
-    """A line for which that wording is chosen which fits its others, too, at the same width."""
+    """A line whose wording is chosen so that its `others` fit in the same width, too."""
 
     others: tuple[tuple[str, ...], ...] = ()
 
@@ -99,7 +99,7 @@ class Alike(Text):
 
 
 class Paragraph(Text):
-    """As many lines as the last wording needs, if none fits in one."""
+    """As many lines as the last wording needs, if no wording fits in one line."""
 
     def lines(self, style: Style, width: float) -> list[str]:
         return wrapped(super().lines(style, width)[0], self.font(style), width)
@@ -113,14 +113,14 @@ class Paragraph(Text):
 
 @dataclass(frozen=True, eq=False)
 class _Term(Box):
-    """A word of the glossary in a sentence, which can be asked for."""
+    """A word of the glossary in a sentence, which can be clicked."""
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         paint_dots(painter, rect, style)
 
 
 class Sentence(Paragraph):
-    """A paragraph of which words of the glossary are marked, but not on the stage."""
+    """A paragraph with its words of the glossary marked, but not on the stage."""
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         yield Placed(self, rect)
@@ -182,7 +182,7 @@ class Card(Box):
 
 @dataclass(frozen=True, eq=False)
 class Legend(Box):
-    """What colours, or what functions paint, stand for; in short if that takes fewer lines."""
+    """Names of colours, or of signs that functions paint; short names if they take fewer lines."""
 
     entries: tuple[tuple[Tone | Callable[[QPainter, Style, QRectF], None], Wordings], ...]
 
@@ -228,7 +228,7 @@ def _last_line(placed: list[tuple[str, QRectF]]) -> float:
 class Image(Box):
     """Pixels that a function makes in a style, stretched unsmoothed, inside a frame.
 
-    A square one is the largest square at the top left of its place.
+    A square image is the largest square at the top left of its place.
     """
 
     pixels: Callable[[Style], QImage]
@@ -252,7 +252,7 @@ class Image(Box):
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Numbers, (rows, columns), as the colours of a tensor: what makes an `Image`."""
+    """Numbers, (rows, columns), as the colours of a tensor: the pixels of an `Image`."""
 
     values: F32
     low: float
@@ -270,7 +270,7 @@ class Heat:
 
 
 class Bar(NamedTuple):
-    """A span of a lane: along the axis, across as shares of the lane; with words if they fit."""
+    """A span of a lane: its ends in time, top and depth in shares of a lane; words if they fit."""
 
     start: float
     end: float
@@ -283,7 +283,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bars(Box):
-    """A lane of a time axis that is so long."""
+    """A lane of a time axis of a given length."""
 
     bars: Sequence[Bar]
     length: float
@@ -304,7 +304,7 @@ class Bars(Box):
 
 
 class GridCell(NamedTuple):
-    """What stands in a cell of a `CellGrid`; words without a colour can be read there."""
+    """Contents of a cell of a `CellGrid`; words without an ink get one that can be read there."""
 
     words: str = ""
     ink: Tone | None = None
@@ -320,7 +320,7 @@ class CellGrid(Box):
     """
 
     shape: tuple[int, int]  # rows and columns
-    cells: Mapping[tuple[int, int], GridCell]  # what stands in some of them
+    cells: Mapping[tuple[int, int], GridCell]  # contents of some cells
     size: tuple[float, float]  # largest width and height of a cell
     names: tuple[str, ...] = ()
     heat: Heat | None = None  # the colours of all cells
@@ -372,6 +372,6 @@ class CellGrid(Box):
 
 
 def axis(start: str, middle: str, end: str) -> Row:
-    """Return the marks of an axis; where there is little room that in the middle is left out."""
+    """Return the marks of an axis; a narrow axis leaves out the one in the middle."""
     ends = Text(start, "muted", grow=1, wide=56), Text(end, "muted", RIGHT, grow=1, wide=56)
     return Row((ends[0], Text(middle, "muted", CENTRE, may_go=True), ends[1]), gap=0)

@@ -16,19 +16,19 @@ from ui.look.draw import CENTRE, LEFT, card, outline, text_width
 from ui.look.theme import LABEL, Style
 
 _ROOMY = 16.0
-"""Height of a row for which rather words around a table go."""
+"""Height of a row that a table asks for: words around it go first."""
 _SMALL = 17.0
-"""Height of a row below which its letters are those of labels."""
+"""Height of a row below which its letters have the size of labels."""
 _NARROW = 60.0
-"""Width of a column below which its letters are those of labels, if all are as wide."""
+"""Width of columns below which letters have the size of labels, if all are equally wide."""
 
 
 class Head(NamedTuple):
-    """A heading, and what stands above it and its neighbours of the same group."""
+    """A heading, and the heading above all columns of its group."""
 
     words: Wordings
     group: Wordings = ""
-    goes: int = 0  # where there is too little room the largest number goes first; 0 stays
+    goes: int = 0  # if room is short, the column with the largest number goes first; 0 stays
     takes: bool = False  # whether the column takes all room that is left, and begins at the left
 
 
@@ -37,7 +37,7 @@ class BoxRow(NamedTuple):
 
     name: Text
     cells: tuple[Box, ...]
-    below: str = ""  # what stands below the name in rows of two lines
+    below: str = ""  # words below the name in rows of two lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class _Mark(Box):
 class BoxTable(Box):
     """Names at the left and columns beside them; the pointer finds (`id`, row).
 
-    Where not all rows have room, those around the chosen one are shown, and a line says so.
+    If not all rows have room, the rows around the chosen one are shown, and a line says so.
     """
 
     heads: tuple[Head, ...]  # the first is above the names
@@ -112,9 +112,9 @@ class BoxTable(Box):
     chosen: int | None = None
     framed: bool = False  # whether the chosen row has a frame in place of a ground
     heights: tuple[float, float] = (13.0, 34.0)  # least and largest height of a row
-    names: float = 0.3  # largest share of the width that names take
+    names: float = 0.3  # largest share of the width for names
     align: Qt.AlignmentFlag = CENTRE  # of headings
-    even: bool = False  # whether all columns are as wide
+    even: bool = False  # whether all columns are equally wide
 
     def _head(self, style: Style) -> float:
         return style.px(LINE) * (1 + any(each.group for each in self.heads))

@@ -1,4 +1,4 @@
-"""Where labels go so that they lie inside the plot and on nothing that matters."""
+"""Places of labels: inside the plot, and not over anything that matters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ALL_ROUND: tuple[Direction, ...] = (
     (1, -0.4), (-1, -0.4), (1, 0.4), (-1, 0.4),
 )  # fmt: skip
 RINGS = (1.0, 2.2, 4.0, 6.5, 9.5, 13.0, 17.0)
-"""How far off a label may stand, in its gaps."""
+"""Distances at which a label may stand, in its gaps."""
 _LED = 2.0
-"""Farther off than so many gaps, a line leads to what it names."""
+"""Gaps beyond which a line leads from a label to its anchor."""
 
 
 _NONE = np.empty((0, 2))
@@ -33,10 +33,10 @@ _NONE = np.empty((0, 2))
 class Wanted:
     """A label that looks for its place."""
 
-    anchors: tuple[QPointF, ...]  # what it names: places of it, the one that is liked best first
-    sizes: tuple[QSizeF, ...]  # of its wordings, likewise
-    gap: float  # how far from the anchor it stands at least
-    # where from the anchor it may stand, (across, down), likewise
+    anchors: tuple[QPointF, ...]  # places of the thing that it names, the best first
+    sizes: tuple[QSizeF, ...]  # of its wordings, the best first
+    gap: float  # least distance from the anchor
+    # directions from the anchor, (across, down), the best first
     directions: tuple[Direction, ...] = ALL_ROUND
     rings: tuple[float, ...] = RINGS  # how many gaps away it may stand
 
@@ -47,18 +47,18 @@ class PlacedLabel:
 
     box: QRectF  # its place
     wording: int  # which wording
-    anchor: QPointF  # which place of what it names it stands at
+    anchor: QPointF  # the anchor at which it stands
     far: bool  # whether it stands so far off that a line has to lead to its anchor
 
 
 def place_labels(
     wanted: Sequence[Wanted], inside: QRectF, taken: Sequence[QRectF], lines: F64, dots: F64 = _NONE
 ) -> list[PlacedLabel | None]:
-    """Return a place for each label, or None for one that has none.
+    """Return a place for each label, or None for a label without one.
 
-    No line from a label to what it names goes through another label: that would read as its name.
-    A place with few of the points of curves in `lines` is liked better, NaN stands between two
-    curves; a label beside one of the `dots` on them would seem to name it.
+    No line from a label to its anchor goes through another label, which would read as the name.
+    Places over few points in `lines` are better; `lines` has points of curves, NaN between two
+    curves. A label beside one of the `dots` on the curves would seem to name the dot.
     """
     boxes = [_sides(box) for box in taken]
     middles = np.array([((l + r) / 2, (t + b) / 2) for l, t, r, b in boxes]).reshape(-1, 2)
@@ -83,7 +83,7 @@ def place_labels(
                 leads += [spot.lead] if spot.far else []
         if loss < least:
             best, least = out, loss
-        # What has found no place, or one for a few words alone, looks before the others.
+        # Labels without a place, or with a short wording, look first in the next round.
         before, order = order, [*poor, *(n for n in order if n not in poor)]
         if order == before:
             break
@@ -91,53 +91,53 @@ def place_labels(
 
 
 _TRIES = 5
-"""In how many orders labels look for their places if words are lost."""
+"""Number of orders in which labels look for places if words are lost."""
 _LOST = 4.0
-"""How much worse it is to lose a label than its longest words."""
+"""Loss of a label without a place; each shorter wording loses 1."""
 _CROSSING = 6.0
-"""How much worse a place is if its line crosses something, or if it hides some of a curve."""
+"""Cost of a place whose line crosses something, or that hides part of a curve."""
 _MISTAKEN = ((1.3, 6.0), (0.75, 9.0))
-"""How much worse a place is if another point is at most so many times as far off as its own."""
+"""Ratios and costs of a place: another point is closer than a ratio times its own distance."""
 _SLANTED = 4.0
-"""So many gaps off, a line may be slanted otherwise than by half a right angle."""
+"""Gaps from which a line may have any slant, not only 45 degrees."""
 _CLEAR = 0.4
-"""How far a line stays away from other labels and points, in gaps."""
+"""Distance of a line from other labels and points, in gaps."""
 _ALIGNED = (0.5, 0.25, 0.75, 0.0, 1.0)
-"""Which share of a label above or below its anchor is left of it, the one liked best first."""
+"""Shares of a label, above or below its anchor, left of the anchor, the best first."""
 
 _Sides = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 _Line = tuple[float, float, float, float]
 """A leader line: its start, and how far it goes across and down."""
 _Look = tuple[float, int, tuple[float, float], tuple[float, float], bool]
-"""How little a place is liked, at which anchor it is, how many gaps off across and down, which
-shares of the label are left of there and above, and whether a line leads there."""
+"""A place's cost, the number of its anchor, its distance in gaps across and down, the shares of the
+label left of and above that point, and whether a line leads there."""
 
 
 class _Around(NamedTuple):
-    """What labels keep off, in plain numbers: there are hundreds of places to look at."""
+    """Things that labels keep off, in plain numbers: there are hundreds of places to look at."""
 
     room: _Sides  # labels lie in it
     taken: list[_Sides]  # nothing may lie on these
     lines: F64  # points of curves, (2, n)
-    points: F64  # those that are marked, and the middles of what is taken
+    points: F64  # marked points, and the middles of taken boxes
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A place in the room and on nothing that is taken."""
+    """A place in the room and on no taken box."""
 
-    cost: float  # how little it is liked
+    cost: float  # the less the better
     box: _Sides
-    anchor: int  # at which of the label's places
-    lead: _Line  # the line from there
-    far: bool  # whether that is drawn
-    clear: float  # how far it stays away from others
-    prices: list[float] = field(default_factory=list)  # for what is around, as far as asked
+    anchor: int  # number of the label's anchor
+    lead: _Line  # the line from the anchor
+    far: bool  # whether the line is drawn
+    clear: float  # how far the line stays away from others
+    prices: list[float] = field(default_factory=list)  # costs due to things around, as far as asked
 
 
 class _Looked:
-    """Places, each of which is looked for when it is first asked for, and only then."""
+    """Places that are found one by one, each when it is first asked for."""
 
     def __init__(self, source: Iterator[_Spot]) -> None:
         self._source, self._known = source, list[_Spot]()
@@ -153,7 +153,7 @@ class _Looked:
 def _looks(
     anchors: int, rings: tuple[float, ...], directions: tuple[Direction, ...]
 ) -> tuple[_Look, ...]:
-    """Return the places that a label looks at, the one that is liked best first."""
+    """Return the places that a label looks at, the cheapest first."""
     return tuple(
         sorted(
             (
@@ -168,10 +168,10 @@ def _looks(
 
 
 def _spots(label: Wanted, size: QSizeF, around: _Around) -> Iterator[_Spot]:
-    """Yield where a label may be, the place that is liked best first."""
+    """Yield the places that a label may have, the cheapest first."""
     ends = [(anchor.x(), anchor.y()) for anchor in label.anchors]
     wide, high, gap = size.width(), size.height(), label.gap
-    # Where the corner may be; what lies almost in there is moved.
+    # Limits of the label's corner; a place slightly outside is moved inside.
     left, top, right, bottom = around.room
     right, bottom = right - wide, bottom - high
     if right < left or bottom < top:
@@ -194,7 +194,7 @@ def _found(
     """Return the longest wording of a label that has a place beside others, and the best place."""
     for wording, spots in enumerate(looks):
         best, least = None, math.inf
-        # Cheap questions come first, and what cannot be the best is not looked at.
+        # Cheap tests come first, and a place that cannot be the best is skipped.
         for spot in spots:
             if spot.cost >= least:
                 break
@@ -217,7 +217,7 @@ def _found(
 
 
 def _is_cut(spot: _Spot, words: Sequence[_Sides], leads: Sequence[_Line]) -> bool:
-    """Return whether the line to a label goes through another, or that of another through it."""
+    """Return whether a label's line goes through another label, or another line through it."""
     if leads:
         own = _wider(spot.box, spot.clear)
         if any(_crosses(lead, own) for lead in leads):
@@ -229,7 +229,7 @@ def _is_cut(spot: _Spot, words: Sequence[_Sides], leads: Sequence[_Line]) -> boo
 
 
 def _hidden(spot: _Spot, around: _Around) -> float:
-    """Return how bad it is that curves are hidden: a little of one is worse than nothing."""
+    """Return the cost of hidden curves: even a small hidden part costs a lot."""
     (x, y), box = around.lines, _wider(spot.box, spot.clear / 2)
     inside = (x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])
     count = int(np.count_nonzero(inside))
@@ -237,7 +237,7 @@ def _hidden(spot: _Spot, around: _Around) -> float:
 
 
 def _mistaken(spot: _Spot, around: _Around) -> float:
-    """Return how bad it is that a label without a line stands as near to another point."""
+    """Return the cost of a label without a line that stands about as near to another point."""
     if spot.far:
         return 0.0
     (x, y), (left, top, right, bottom) = around.points, spot.box
@@ -246,14 +246,14 @@ def _mistaken(spot: _Spot, around: _Around) -> float:
     off, own = across**2 + down**2, spot.lead[2] ** 2 + spot.lead[3] ** 2
     if off.size == 0 or off.min() >= _MISTAKEN[0][0] ** 2 * own:
         return 0.0
-    # In the very place of what is named there is no other.
+    # A point at the anchor itself is not another one.
     others = (x - spot.lead[0]) ** 2 + (y - spot.lead[1]) ** 2 > spot.clear**2
     least = np.min(off[others], initial=math.inf)
     return sum(worse for share, worse in _MISTAKEN if least < share**2 * own)
 
 
 def _through(spot: _Spot, around: _Around) -> float:
-    """Return how bad it is that a line goes through what is taken: it would seem to begin there."""
+    """Return the cost of a line through a taken box: the line would seem to begin there."""
     x, y = spot.lead[:2]
     met = spot.far and any(
         _crosses(spot.lead, box)
@@ -264,7 +264,7 @@ def _through(spot: _Spot, around: _Around) -> float:
 
 
 def _dotted(spot: _Spot, around: _Around) -> float:
-    """Return how bad it is that a line passes other points: it may seem to begin there."""
+    """Return the cost of a line that passes other points: it may seem to begin there."""
     if not spot.far:
         return 0.0
     x, y, across, down = spot.lead
@@ -277,7 +277,7 @@ def _dotted(spot: _Spot, around: _Around) -> float:
 
 
 def _crossed(spot: _Spot, around: _Around) -> float:
-    """Return how bad it is that a line crosses curves, or goes along them."""
+    """Return the cost of a line that crosses curves, or goes along them."""
     if not spot.far:
         return 0.0
     _, _, across, down = spot.lead
@@ -317,14 +317,14 @@ def _wider(box: _Sides, by: float) -> _Sides:
 
 
 def nearest(box: QRectF, point: QPointF) -> QPointF:
-    """Return the point of a label that is nearest to what it names: a line leads there."""
+    """Return the point of a label that is nearest to its anchor: a line leads there."""
     return QPointF(
         min(max(point.x(), box.left()), box.right()), min(max(point.y(), box.top()), box.bottom())
     )
 
 
 def _lead(end: tuple[float, float], box: _Sides) -> _Line:
-    """Return the line from what is named to its label."""
+    """Return the line from an anchor to its label."""
     (x, y), (left, top, right, bottom) = end, box
     across = left - x if x < left else right - x if x > right else 0.0
     return x, y, across, top - y if y < top else bottom - y if y > bottom else 0.0
@@ -341,7 +341,7 @@ def _crosses(line: _Line, box: _Sides) -> bool:
 
 
 def _between(start: float, way: float, low: float, high: float) -> tuple[float, float]:
-    """Return at which shares of its way a point comes between two places and leaves them."""
+    """Return the shares of a point's way at which it enters and leaves an interval."""
     if way > 0:
         return max((low - start) / way, 0.0), min((high - start) / way, 1.0)
     if way < 0:
@@ -363,9 +363,9 @@ def _meet(one: _Line, other: _Line) -> bool:
 def spread(
     middles: Sequence[float], height: float, top: float, bottom: float
 ) -> list[float] | None:
-    """Return middles of equally high boxes near those wanted, in order, none on another.
+    """Return middles of equally high boxes near the wanted ones, in order, without overlap.
 
-    None where there is not enough room.
+    None if there is not enough room.
     """
     if len(middles) * height > bottom - top:
         return None

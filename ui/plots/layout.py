@@ -1,4 +1,4 @@
-"""Where everything of a plot stands: its axes with their ticks, and every label."""
+"""Places of everything in a plot: its axes with their ticks, and every label."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ui.plots.labels import Wanted, place_labels, spread
 from ui.plots.model import F64, Curve, HeatMap, Level, PlotModel
 
 MIN_SIZE = QSizeF(330, 130)
-"""Below this the text shrinks."""
+"""Size below which the text shrinks."""
 _BAR = 12
 """Width of the colour bar."""
 _ENDS = 8
-"""From the plot to the names of curves beside it."""
+"""Distance from the plot to the names of curves beside it."""
 Range = tuple[float, float]
 _Look = Callable[[tuple[QSizeF, ...]], Wanted]
 """Makes a label that looks for its place from the sizes of its wordings."""
@@ -70,11 +70,11 @@ class Frame:
 class Label:
     """Words that have found their place."""
 
-    box: QRectF  # where
-    text: str  # what
-    role: str  # colour of what they name
+    box: QRectF  # their place
+    text: str  # the words
+    role: str  # colour of the thing they name
     anchor: QPointF | None = None  # where a line leads; None: they stand beside it
-    curve: Curve | None = None  # whose sample stands before them
+    curve: Curve | None = None  # the curve whose sample stands before them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ def line_height(style: Style) -> float:
 
 
 def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
-    """Return where everything of a plot is."""
+    """Return the places of everything in a plot."""
     style = readable(fitting(style, rect, MIN_SIZE))
     px, font, line = style.px, style.text_font(11), line_height(style)
     note = _wrapped(model.note, font, rect.width(), 2 if rect.height() > 16 * line else 1)
@@ -132,7 +132,7 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
     x_title.moveLeft(min(max(x_title.left(), rect.left()), rect.right() - wide))
     wide = text_width(style.text_font(11, bold=True), model.y.title)
     title_right = plot.right() if rect.left() + wide < plot.right() else rect.right()
-    # Names of curves have a column of their own: in a low plot it is as high as all around it.
+    # Names of curves have their own column, which may reach above and below the plot.
     ticks = [tick_box(x, text, font, plot, style) for x, text in x_ticks]
     end = max((box.right() for box in (*ticks, x_title)), default=0.0)
     column = (
@@ -172,9 +172,9 @@ _END = re.compile(r"(?<! al)[.;] ")
 
 
 def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
-    """Return a text in at most so many lines: its last sentences are left out.
+    """Return a text in at most `most` lines: its last sentences are left out.
 
-    The first one may take a line more; with less its end is left out.
+    The first sentence may take one line more; else its end is left out.
     """
     lines = fewer = wrapped(text, font, width) if text else []
     if len(lines) <= most:
@@ -235,9 +235,9 @@ def _level_ticks(
 def _end_labels(
     model: PlotModel, frame: Frame, style: Style, rect: QRectF, column: Range, *, long: bool
 ) -> list[Label]:
-    """Return the labels of curves, right of the plot and level with where they leave it.
+    """Return the labels of curves, right of the plot, at the height where each curve leaves it.
 
-    Where they have no room beside the plot alone, they take that above and below it, too: `column`.
+    If labels have no room beside the plot, they take the room above and below, too: `column`.
     """
     font, px, line = style.text_font(11), style.px, line_height(style)
     seen = []
@@ -296,7 +296,7 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
     for mark, at in spots:
         reach = px(mark.size + 1.5)
         taken.append(QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach))
-    # Lines have few places for their words, marks have them all around.
+    # Lines have few places for words, marks have places all around.
     for level in model.levels:
         place = (model.y if level.across else model.x).place(level.value)
         low, high = frame.y if level.across else frame.x
@@ -327,7 +327,7 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
 _ALONG = 9
 """Places of a line at which its label may stand."""
 _LINE_RINGS = (1.0, 4.0, 6.5, 9.5, 13.0, 17.0)
-"""How many gaps away from it, where other lines and curves leave no room beside it."""
+"""Gaps between a line and its label, where other lines and curves leave no room beside the line."""
 _STEP = 3.0
 """Pixels between two points of a line that labels keep off."""
 
@@ -357,7 +357,7 @@ def _line_points(model: PlotModel, frame: Frame) -> F64:
         for curve in model.curves
         if len(curve.xs) > 1
     ]
-    # Lines across count as well: a label beside its own does not hide another one.
+    # Levels count as well: a label beside its own level does not hide another one.
     for level in model.levels:
         at = (model.y if level.across else model.x).place(level.value)
         across, up = (frame.x, (at, at)) if level.across else ((at, at), frame.y)
@@ -380,7 +380,7 @@ def _marked_points(model: PlotModel, frame: Frame) -> F64:
 
 
 def _beyond_anchor(heat: HeatMap, frame: Frame) -> QPointF | None:
-    """Return the middle of those hatched cells that are in sight."""
+    """Return the middle of the hatched cells in sight; None without any."""
     rows, columns = np.nonzero(heat.beyond)
     xs, ys = np.array(heat.xs)[columns], np.array(heat.ys)[rows]
     seen = (frame.x[0] <= xs) & (xs <= frame.x[1]) & (frame.y[0] <= ys) & (ys <= frame.y[1])

@@ -1,4 +1,4 @@
-"""What a plot shows, as plain data: axes, curves, marks, lines, a map; and where ticks stand."""
+"""A plot as plain data: axes, curves, marks, lines, a map; and the places of ticks."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def ink(theme: Theme, role: str) -> QColor:
 class Axis:
     """One axis."""
 
-    title: str  # what stands on it, with its unit unless the ticks say it
+    title: str  # its title, with the unit unless the ticks say it
     text: Words  # a value in words, with its unit
     log: bool = False  # whether it is logarithmic
-    base: int = 10  # what ticks are round in: 10, or 2 for bytes and sizes
+    base: int = 10  # base of round ticks: 10, or 2 for bytes and sizes
     whole: bool = False  # whether only whole numbers stand on it
 
     def place(self, value: float) -> float:
@@ -50,14 +50,13 @@ class Axis:
         return np.log10(values) if self.log else values
 
     def value(self, place: float) -> float:
-        """Return what stands at a place."""
+        """Return the value at a place."""
         return float(10.0**place) if self.log else place
 
     def ticks(self, low: float, high: float) -> Iterator[tuple[tuple[float, str], ...]]:
         """Yield choices of ticks between two places, finest first; the last has none.
 
-        A choice is a row of places with their words. Words that are equal are one too many, so
-        such a choice is left out.
+        A choice is a row of places with their words. A choice with two equal words is left out.
         """
         for values in self._choices(low, high):
             if len(values) <= _MOST_TICKS:
@@ -98,7 +97,7 @@ class Axis:
 
 
 def _short(text: str) -> str:
-    """Return ``64 KiB`` for ``64.0 KiB``: a tick is exactly that."""
+    """Return ``64 KiB`` for ``64.0 KiB``: a tick is exact."""
     return text.replace(".0 ", " ")
 
 
@@ -109,7 +108,7 @@ class Curve:
     name: str  # its label, at its end; empty: none, as for the bar of an error
     short: str  # the same where there is little room
     role: str  # its colour, as `ink` takes it
-    xs: tuple[float, ...]  # xs, ys: values, those on logarithmic axes above 0
+    xs: tuple[float, ...]  # xs, ys: values; on logarithmic axes above 0
     ys: tuple[float, ...]
     # how the line is broken; with the marker it tells curves apart without colour
     dash: Dash = "solid"
@@ -117,7 +116,7 @@ class Curve:
     width: float = 1.8  # of the line, at scale 1
     # lines that the pointer reads at each point, the first a heading
     details: tuple[tuple[str, ...], ...] = ()
-    # what a click on each point stands for; empty: it stands for nothing
+    # the object that a click on each point picks; empty: none
     picks: tuple[object, ...] = ()
     # width of a bar from 0 to each point, in units of an even x; 0: the points are joined
     bar: float = 0.0
@@ -135,8 +134,8 @@ class PlotMark:
     # its shape; None: words alone, which the pointer does not find
     marker: Marker | None = "circle"
     size: float = 4.5  # radius at scale 1
-    details: tuple[str, ...] = ()  # what the pointer reads, the first line a heading
-    pick: object = None  # what a click stands for; None: nothing
+    details: tuple[str, ...] = ()  # lines that the pointer reads, the first a heading
+    pick: object = None  # the object that a click picks; None: none
     moves: bool = False  # whether it can be dragged to another place
 
 
@@ -160,12 +159,12 @@ class HeatMap:
     values: F64  # (len(ys), len(xs)), above 0, read-only
     title: str  # of the colour bar
     text: Words  # a value in words
-    base: int  # what the bar's ticks are round in
+    base: int  # base of the bar's round ticks
     role: str  # the colour of large values
     beyond: NDArray[np.bool_]  # (len(ys), len(xs)), read-only: cells hatched and fenced off
-    beyond_label: str  # beyond_label, beyond_short: what those are, and the same in short
+    beyond_label: str  # beyond_label, beyond_short: words for these cells, long and short
     beyond_short: str
-    details: Callable[[int, int], tuple[str, ...]]  # what is read in the cell of a row and column
+    details: Callable[[int, int], tuple[str, ...]]  # lines read in the cell of a row and column
 
     @property
     def step_x(self) -> float:
@@ -185,7 +184,7 @@ class HeatMap:
 
     @property
     def axis(self) -> Axis:
-        """The colour bar's, logarithmic."""
+        """The colour bar's axis, logarithmic."""
         return Axis(self.title, self.text, log=True, base=self.base)
 
     @property
@@ -203,7 +202,7 @@ class HeatMap:
         return min(row, len(self.ys) - 1), min(column, len(self.xs) - 1)
 
     def fence(self) -> list[tuple[float, float, float, float]]:
-        """Return the edges (x, y, x, y) between cells that are beyond and those that are not."""
+        """Return the edges (x, y, x, y) between cells that are beyond and other cells."""
         left, _, low, _ = self.bounds
         dx, dy, out = self.step_x, self.step_y, self.beyond
         lines = []
@@ -220,21 +219,21 @@ class HeatMap:
 class PlotModel:
     """A whole plot."""
 
-    name: str  # what is plotted, for those who do not see it
+    name: str  # name of the plot, for screen readers
     x: Axis  # x, y: axes
     y: Axis
     curves: tuple[Curve, ...] = ()  # curves, marks, levels: what is drawn
     marks: tuple[PlotMark, ...] = ()
     levels: tuple[Level, ...] = ()
-    heat: HeatMap | None = None  # coloured cells under it all
+    heat: HeatMap | None = None  # coloured cells under all else
     # curves of a plot above or below this one: with space for their labels as well, the axes of
-    # both stand alike
+    # both plots line up
     beside: tuple[Curve, ...] = ()
     note: str = ""  # one line that has to be known to read the plot; empty: none
-    # x_range, y_range: values that a fit shows; None: what curves, marks and cells need
+    # x_range, y_range: values that a fit shows; None: all curves, marks and cells
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
-    summary: str = ""  # the figures in words, for those who do not see the picture
+    summary: str = ""  # the figures in words, for screen readers
 
     def fit(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the places of x and of y that show everything."""
@@ -264,8 +263,8 @@ class Spot:
     index: tuple[int, ...]  # place along it, or row and column
     x: float  # x, y: its values
     y: float
-    details: tuple[str, ...]  # what is read there
-    pick: object  # what a click stands for; None: nothing
+    details: tuple[str, ...]  # lines that the pointer reads
+    pick: object  # the object that a click picks; None: none
     moves: bool = False  # whether it can be dragged
 
 
@@ -289,6 +288,6 @@ def spots(model: PlotModel) -> tuple[Spot, ...]:
 
 
 def cell_spot(heat: HeatMap, row: int, column: int) -> Spot:
-    """Return a cell of the map; a click on it stands for its two values."""
+    """Return a cell of the map; a click on it picks its two values."""
     x, y = heat.xs[column], heat.ys[row]
     return Spot(-1, (row, column), x, y, heat.details(row, column), (y, x))

@@ -1,8 +1,8 @@
-"""Draws what stands around and on the curves of a plot: axes, labels, marks, lines, the readout.
+"""Draws the parts around and on the curves of a plot: axes, labels, marks, lines, the readout.
 
-The curves themselves and the map are items of pyqtgraph (`ui.plots.widget`). Its axes and markers
-were tried in the place of ours: code fell by 5 %, a frame while zooming took up to 1.3 ms longer
-(roofline 2.5 to 3.8 ms), and Python crashed at its end, with the items' scene gone before them.
+The curves and the map are items of pyqtgraph (`ui.plots.widget`). Its axes and markers were tried
+in the place of ours: code fell by 5 %, a frame while zooming took up to 1.3 ms longer (roofline 2.5
+to 3.8 ms), and Python crashed at its end, because the items' scene was gone before the items.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DASHES: dict[Dash, Qt.PenStyle] = {
 
 
 def paint_ground(painter: QPainter, layout: PlotLayout) -> None:
-    """Draw what lies under the curves: the ground and the lines of the ticks."""
+    """Draw the layer under the curves: the ground and the lines of the ticks."""
     theme, plot = layout.style.theme, layout.frame.plot
     painter.fillRect(plot, QColor(theme.window))
     painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), hairline(layout.style)))
@@ -52,7 +52,7 @@ def paint_ground(painter: QPainter, layout: PlotLayout) -> None:
 
 
 def paint_over(painter: QPainter, model: PlotModel, layout: PlotLayout) -> None:
-    """Draw what lies on the curves and around them, without the readout."""
+    """Draw the parts on and around the curves, without the readout."""
     style, theme, plot = layout.style, layout.style.theme, layout.frame.plot
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.save()
@@ -128,7 +128,7 @@ def _paint_beyond(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
 
 
 def _runs(heat: HeatMap) -> list[tuple[int, int, int]]:
-    """Return row, first column and the one after the last of each run of cells beyond."""
+    """Return row, first column and end column (exclusive) of each run of cells beyond."""
     padded = np.pad(heat.beyond, ((0, 0), (1, 1)))
     change = np.argwhere(padded[:, 1:] != padded[:, :-1])
     pairs = zip(change[::2].tolist(), change[1::2].tolist(), strict=True)
@@ -152,7 +152,7 @@ def _paint_labels(painter: QPainter, model: PlotModel, layout: PlotLayout) -> No
 
 
 def _paint_leaders(painter: QPainter, layout: PlotLayout) -> None:
-    """Draw the lines from labels that stand far off to what they name."""
+    """Draw the lines from distant labels to their anchors."""
     theme = layout.style.theme
     for label in layout.labels:
         if label.anchor is not None and label.curve is None:
@@ -163,7 +163,7 @@ def _paint_leaders(painter: QPainter, layout: PlotLayout) -> None:
 
 
 def _paint_end(painter: QPainter, label: Label, layout: PlotLayout) -> None:
-    """Draw a curve's label with a sample of its line, and what leads to its end."""
+    """Draw a curve's label with a sample of its line, and a line to its end."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     assert label.curve is not None
     assert label.anchor is not None
@@ -186,7 +186,7 @@ def _paint_bar(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
     assert layout.bar is not None
     assert layout.bar_title is not None
     font, line = style.text_font(11), line_height(style)
-    # The last row of an image is the lowest, the first shade that of the least value.
+    # The last row of an image is the lowest, the first shade is for the least value.
     shades = ramp(theme.name, heat.role)[::-1, None].copy()
     painter.drawImage(layout.bar, word_image(shades))
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -261,7 +261,7 @@ _SHAPES = {
 def paint_readout(
     painter: QPainter, spot: Spot, model: PlotModel, layout: PlotLayout, rect: QRectF
 ) -> None:
-    """Draw what is read at a spot, beside it and inside `rect`."""
+    """Draw the readout of a spot, beside it and inside `rect`."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     frame, line = layout.frame, line_height(layout.style)
     at = frame.point(model.x.place(spot.x), model.y.place(spot.y))

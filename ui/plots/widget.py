@@ -1,6 +1,6 @@
 """The widget for exploratory plots: curves, marks and maps to zoom into and to point at.
 
-pyqtgraph holds the curves and the view of them; all words are ours (`ui.plots.painter`), so that
+pyqtgraph holds the curves and their view; all words are ours (`ui.plots.painter`), so that
 they follow theme and text scale and never lie on one another.
 """
 
@@ -27,11 +27,11 @@ from ui.widgets.focus import has_ring
 from ui.widgets.painted import Painted
 
 _NEAR = 22.0
-"""How far from a point, at scale 1, the pointer still means it."""
+"""Largest distance from a point, at scale 1, at which the pointer still finds it."""
 _STILL = 4.0
 """How far a press may move and still be a click."""
 _DEEPEST = 400.0
-"""Most that one can zoom in."""
+"""Largest zoom."""
 _KEY_ZOOM = 1.5
 _STEP = 8.0
 """Pixels, at scale 1, by which a key moves a mark."""
@@ -40,11 +40,11 @@ _MOVES = {
     Qt.Key.Key_Down: (0, 1),
 }  # fmt: skip
 _FIRST_PAINT = 0.12
-"""Seconds in which the window has painted a dock that was opened."""
+"""Seconds that the window needs to paint a newly opened dock."""
 
 
 def load_plots() -> None:
-    """Import pyqtgraph, which takes a third of a second: call this beside the window."""
+    """Import pyqtgraph, which takes a third of a second: call this in another thread."""
     if "pyqtgraph" not in sys.modules:
         # Two threads of Python share their time: first let the window paint what is new.
         time.sleep(_FIRST_PAINT)
@@ -84,12 +84,12 @@ class PlotView(Painted):
 
     Keys: Page Up and Page Down go along a curve or a row of the map, Up and Down to another curve
     or row, Enter picks, Shift+Up and Shift+Down zoom, Escape leaves the point, then fits. The arrow
-    keys move a mark that moves, as dragging it does.
+    keys move a mark that can be dragged.
     """
 
     ringed = False  # the plot has the ring, without its axes
     picked = Signal(object)
-    """What a clicked point stands for."""
+    """The object that a clicked point stands for."""
     zoomed = Signal(bool)
     """Whether less than everything is shown."""
     moved = Signal(float, float)
@@ -157,7 +157,7 @@ class PlotView(Painted):
 
     @property
     def surface(self) -> QWidget:
-        """What the pointer moves over, once something is shown."""
+        """The widget under the pointer, once something is shown."""
         surface: QWidget = self._canvas.viewport()
         return surface
 
@@ -243,7 +243,7 @@ class PlotView(Painted):
         return image
 
     def _limit(self) -> None:
-        """Keep the view inside what there is to see."""
+        """Keep the view inside the range of the model."""
         assert self.model is not None
         (x0, x1), (y0, y1) = self.model.fit()
         self._box.setLimits(
@@ -315,7 +315,7 @@ class PlotView(Painted):
     # --- pointing -------------------------------------------------------------------------
 
     def spot_at(self, point: QPointF) -> Spot | None:
-        """Return what is at a point of the widget, or near it."""
+        """Return the spot at a point of the widget, or near it."""
         if self.model is None or self._layout is None:
             return None
         frame, model = self._layout.frame, self.model
@@ -326,7 +326,7 @@ class PlotView(Painted):
             at = frame.point(model.x.place(spot.x), model.y.place(spot.y))
             far = (at - point).manhattanLength()
             if model.heat is not None:
-                far *= 2.5  # cells are everywhere: a mark on them has to be met
+                far *= 2.5  # cells are everywhere: a mark on them must be hit
             if far < nearest and frame.shows(at):
                 best, nearest = spot, far
         if best is None and model.heat is not None:
@@ -360,7 +360,7 @@ class PlotView(Painted):
         return super().eventFilter(watched, event)
 
     def _drag(self, event: QMouseEvent) -> bool:
-        """Move a mark that moves; return whether the event was about that."""
+        """Drag a mark that moves; return whether the event was part of a drag."""
         kind, at = event.type(), event.position()
         if kind == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
             spot = self.spot_at(at)
@@ -375,7 +375,7 @@ class PlotView(Painted):
         return True
 
     def _move_to(self, at: QPointF) -> None:
-        """Say where a mark is to be, within the plot."""
+        """Emit the new place of a mark, within the plot."""
         assert self.model is not None
         frame = self.plot_layout().frame
         x, y = frame.places(
@@ -410,10 +410,10 @@ class PlotView(Painted):
             self.picked.emit(self.spot.pick)
 
     def tip(self, at: QPointF) -> str:
-        return ""  # that of what is around the plot would lie over it and its card
+        return ""  # a tip of the widget around the plot would hide the plot and its card
 
     def keeps(self, event: QKeyEvent) -> bool:
-        """Keep a key that moves a mark from the window, where it would step."""
+        """Keep a key that moves a mark from the window, where the key would step."""
         return self._moves_mark(event)
 
     # --- keys -----------------------------------------------------------------------------
@@ -469,7 +469,7 @@ class PlotView(Painted):
             x = self.spot.x
             return min(others, key=lambda spot: abs(spot.x - x))
         own = [spot for spot in self._spots if spot.series == self.spot.series]
-        if len(own) == 1:  # marks are series of one: go through all of them
+        if len(own) == 1:  # each mark is a series by itself: go through all
             own = list(self._spots)
         return own[min(max(own.index(self.spot) + along, 0), len(own) - 1)]
 

@@ -12,16 +12,16 @@ from ui.look.names import head_words
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A place in the strip where something begins."""
+    """A visit at which a launch, a head or a block begins."""
 
-    visit: int  # the first visit of it
-    label: str  # what begins
+    visit: int  # its first visit
+    label: str  # its name, such as ``i = 2``
     strong: bool  # whether it is a launch or head, not a row or column block
 
 
 @lru_cache(maxsize=8)
 def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
-    """Return about `most` launches, heads and blocks of the outer loop at most, evenly picked."""
+    """Return about `most` starts of launches and heads, or else of outer blocks, evenly picked."""
     w, launches = program.workload, program.launches
     out: list[Boundary] = []
     heads = len(launches) * w.heads
@@ -29,7 +29,7 @@ def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
     start = 0
     for launch, size in zip(launches, program.sizes, strict=True):
         rounds = launch.rounds(w.heads)
-        shared = launch.of_keys or len(rounds) < w.heads  # a round is of a KV head
+        shared = launch.of_keys or len(rounds) < w.heads  # a round belongs to a KV head
         for n in range(0, len(rounds), stride):
             words = [launch.name] if len(launches) > 1 else []
             if w.heads > 1:
@@ -45,7 +45,7 @@ def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
 
 
 def _stride(count: int, most: int) -> int:
-    """Return the smallest power of two of which at most `most` multiples are below `count`."""
+    """Return the smallest power of two with at most `most` multiples below `count`."""
     stride = 1
     while count > stride * max(most, 1):
         stride *= 2

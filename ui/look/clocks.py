@@ -9,7 +9,7 @@ from ui.look.theme import Style
 from ui.look.units import number_text
 
 _THICKEST = 0.3
-"""Most that a line is thick, as a share of the radius."""
+"""Largest width of a line, as a share of the radius."""
 
 
 def paint_clock(
@@ -23,8 +23,8 @@ def paint_clock(
 ) -> None:
     """Paint a circle and a hand, which points up at angle 0 and turns clockwise.
 
-    hand: its length as a share of the radius, and its angle.
-    before: a faint hand: where it was before.
+    hand: length as a share of the radius, and angle.
+    before: the earlier hand, drawn faint.
     """
     theme, px = style.theme, style.px
     thin, thick = (max(min(px(width), _THICKEST * radius), 1.0) for width in (1, 1.6))

@@ -25,7 +25,7 @@ LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 CENTRE = Qt.AlignmentFlag.AlignCenter
 CAP, CAP_HIGH = 14, 26
-"""Size of the letters on the cap of a key, and how high it is with them."""
+"""Size of the letters on the cap of a key, and the height of such a cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class _Text:
 class _Kept(threading.local):
     """Texts of each thread: a picture may be exported while the window is painted.
 
-    Widths stand by themselves: who sets a text in lines asks for those of many words in several
-    sizes, draws few of them, and is not to drive out what is drawn.
+    Widths are kept apart: setting a text in lines asks for the widths of many words in several
+    sizes, draws few of them, and must not drive out drawn texts.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _Kept(threading.local):
 
 _kept = _Kept()
 _MOST_TEXTS, _MOST_WIDTHS = 1024, 4096
-"""Kept of the latest; as many older ones, which go unless they are asked for again."""
+"""Latest texts and widths kept; as many older ones go unless they are asked for again."""
 
 
 def _text(font: QFont, text: str) -> _Text:
@@ -104,7 +104,7 @@ def draw_text(
     colour: QColor | str,
     align: Qt.AlignmentFlag = LEFT,
 ) -> None:
-    """Draw one line inside `rect`; it is elided and never overlaps."""
+    """Draw one line inside `rect`; a line that is too long is elided."""
     shown = _text(font, text)
     if shown.advance > rect.width():
         shown = _text(font, fitted(font, text, rect.width()))
@@ -124,7 +124,7 @@ def draw_upright(
     colour: QColor | str,
     align: Qt.AlignmentFlag = LEFT,
 ) -> None:
-    """Draw one line inside `rect` from its lower end upwards; right is its upper end."""
+    """Draw one line inside `rect` from its lower end upwards; `RIGHT` is its upper end."""
     painter.save()
     painter.translate(rect.center().x(), rect.bottom())
     painter.rotate(-90)
@@ -144,7 +144,7 @@ def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def squares(count: int, width: float, height: float) -> tuple[int, float]:
-    """Return how many columns of so many squares fill a place best, and the side of a square."""
+    """Return the number of columns in which `count` squares fill a place best, and their side."""
 
     def side(columns: int) -> float:
         return min(width / columns, height / -(-count // columns))
@@ -164,7 +164,7 @@ def patterned(colour: QColor | str, pattern: Qt.BrushStyle, style: Style) -> QBr
 
 
 _PATTERN = 8
-"""Pixels after which Qt's patterns come again, however large the picture."""
+"""Pixels after which Qt's patterns repeat, however large the picture."""
 
 
 @lru_cache(maxsize=64)
@@ -172,7 +172,7 @@ def _patterned(colour: int, pattern: Qt.BrushStyle, times: int) -> QBrush:
     brush = QBrush(QColor.fromRgba(colour), pattern)
     if times == 1:
         return brush
-    # Of three by three the middle one is taken: its edges are smoothed with its neighbours.
+    # Of three by three tiles the middle one is taken: neighbours smooth its edges.
     image = QImage(3 * _PATTERN, 3 * _PATTERN, QImage.Format.Format_ARGB32_Premultiplied)
     image.fill(Qt.GlobalColor.transparent)
     with QPainter(image) as painter:

@@ -1,4 +1,4 @@
-"""How long runs take, in words: by model, or at least by the data sheet."""
+"""Durations of runs in words: by the model, or the least time by the data sheet."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from ui.look.lit import alpha_boxes
 from ui.look.theme import DARK, Style
 
 _MATHS = 14 / 13
-"""Size of a formula's letters over that of the text's: they then look equally large."""
+"""Ratio of a formula's letter size to the text's: both then look equally large."""
 _AIR = 0.05
-"""Space on each side of a formula over that size: unlike letters, its outlines have none."""
+"""Space on each side of a formula, in text sizes: unlike letters, its outlines have none."""
 _CODE = 0.92
-"""Size of letters of code, which are wide, over that of the text's."""
+"""Ratio of the size of code letters, which are wide, to the text's."""
 
 
 class Face(Enum):
@@ -41,7 +41,7 @@ class FlowWord:
     face: Face = Face.TEXT  # how it is set
     glued: bool = False  # whether it follows the previous word without a space, on the same line
     term: str = ""  # the word of the glossary that it is, or is part of
-    number: int = -1  # which of the numbers that come from somewhere it is; -1: none
+    number: int = -1  # its index among the numbers that have a source; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Piece:
     text: str  # the word, or the LaTeX of the formula
     face: Face  # how it is set
     term: str = ""  # the word of the glossary that it is, or is part of
-    number: int = -1  # which of the numbers that come from somewhere it is; -1: none
+    number: int = -1  # its index among the numbers that have a source; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _clusters(
 
 @lru_cache(maxsize=64)
 def _widths(words: tuple[FlowWord, ...], scale: float, size: float) -> tuple[float, ...]:
-    """Return how wide each word is: who looks for a good width sets the same text many times."""
+    """Return the widths of words: the same text is set many times to find a good width."""
     style = Style(DARK, scale)  # widths do not depend on colours
     return tuple(width_of(word.text, word.face, style, size) for word in words)
 

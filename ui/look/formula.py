@@ -1,4 +1,4 @@
-"""The formulas of an algorithm's update: typeset, and with the numbers of a row put in."""
+"""Typeset formulas, as outlines and as pictures that are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EM = 48.0
 
 
 _MOST_BYTES = 4 * 2**20
-"""Of pictures of formulas. Those in use at one time, plain, in grey or marked, need a quarter."""
+"""Most bytes of kept pictures. Pictures in use at once (plain, grey, marked) need a quarter."""
 _ROWS = ("math", "mrow", "mtd")
 """Elements of MathML whose parts the library makes twice, to know their height."""
 _ONE = threading.Lock()
@@ -38,10 +38,9 @@ class Formula:
     _number: int = field(default_factory=count().__next__, repr=False, compare=False)
 
     def draw(self, painter: QPainter, x: float, baseline: float, colour: QColor | str) -> None:
-        """Draw it with its left end at `x`, both rounded to whole pixels.
+        """Draw the formula with its left end at `x`; `x` and `baseline` are rounded to pixels.
 
-        On pixels it is a picture made once for each colour and for each number of a screen's pixels
-        to one of the window's.
+        On a raster the formula is a picture, made once for each colour and device pixel ratio.
         """
         left, line = round(x), round(baseline)
         to, ratio = painter.deviceTransform(), painter.device().devicePixelRatioF()
@@ -73,8 +72,8 @@ class Formula:
             painter.translate(1, above + 1)
             painter.scale(ratio, ratio)
             painter.fillPath(self.path, colour)
-        # A copy has none of the painter's buffers, which Qt keeps with a picture and which take
-        # three times as much as most of these.
+        # A copy has no painter's buffers: Qt keeps them with a picture, and they take three times
+        # as much as most of these pictures.
         picture = out.copy()
         picture.setDevicePixelRatio(ratio)
         return picture
@@ -126,7 +125,7 @@ def draw_part(
     part: str,
     colours: tuple[QColor | str, QColor | str],
 ) -> None:
-    """Draw a formula in the second colour, and its beginning, if `part` says one, in the first."""
+    """Draw a formula's start `part` (all, if empty) in the first colour, the rest in the second."""
     formula(latex, pixels).draw(painter, x, baseline, colours[bool(part)])
     if part:
         formula(part, pixels).draw(painter, x, baseline, colours[0])
@@ -158,7 +157,7 @@ def _outlines(latex: str) -> QPainterPath:
 
     library: Any = ziamath
     with _ONE:
-        # Else glyphs are symbols that are used by reference, not outlines.
+        # Otherwise glyphs are symbols used by reference, not outlines.
         library.config.svg2 = False
         picture = ElementTree.fromstring(library.Latex(latex, size=_EM).svg())
     out = QPainterPath()
@@ -194,6 +193,3 @@ def _add_glyph(out: QPainterPath, commands: str) -> None:
 
 def _numbers(words: Any, count: int) -> list[float]:
     return [float(next(words)) for _ in range(count)]
-
-
-# --- the update, in numbers ------------------------------------------------------------------

@@ -26,7 +26,7 @@ HIDDEN, NOTHING = 256, 257
 """Places in a map after its 256 shades: for pairs that the mask hides, and for what does not
 exist."""
 _AT_ONCE = 2**15
-"""Numbers that become pixels together: what is computed of them stays in the processor's cache."""
+"""Numbers that become pixels together: intermediate results stay in the processor's cache."""
 DIMMED = 0.62
 """Share of the theme's veil over tiles that were used and are no longer kept."""
 
@@ -48,7 +48,7 @@ def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
     name: ``P`` viridis, from its pale end in light themes; ``S`` violet; a tensor or statistic:
         from the background (most negative) to its own colour (most positive), so that the sign is
         visible.
-    dim: as it looks when it was used and is no longer kept.
+    dim: whether the map is for tiles that were used and are no longer kept.
     """
     key = (theme.name, name, dim)
     if key not in _MAPS:
@@ -116,7 +116,7 @@ def diverging(theme: Theme) -> U32:
 
 
 def rooted(values: F32) -> F32:
-    """Return the places of weights in a map from 0 to 1: with the root, small ones are apart."""
+    """Return the places of weights in a map from 0 to 1: roots keep small weights apart."""
     out = np.sign(values) * np.sqrt(np.abs(values))
     return np.asarray(np.where(np.isneginf(values), values, out), dtype=np.float32)
 
@@ -124,8 +124,8 @@ def rooted(values: F32) -> F32:
 def heat_image(values: F32, low: float, high: float, words: U32) -> QImage:
     """Return an image with one pixel for each value of a (rows, columns) array.
 
-    It is made a few rows at a time: of all numbers of a tile with millions, what is computed in
-    between would be four times as large as the image, and would take twice the time.
+    The image is made a few rows at a time: intermediate results for a whole tile of millions of
+    numbers would be four times as large as the image, and would take twice the time.
     """
     rows, columns = values.shape
     if not values.size:
@@ -160,7 +160,7 @@ def finite_range(values: F32) -> tuple[float, float]:
 
 
 def signed_limit(values: F32) -> float:
-    """Return a magnitude that one finite value in 50 exceeds: few must not hide the rest."""
+    """Return a magnitude that one finite value in 50 exceeds: few values must not hide the rest."""
     sample = np.abs(values.ravel()[:: max(values.size // 100_000, 1)])
     sample = sample[np.isfinite(sample)]
     if not sample.size:
@@ -174,7 +174,7 @@ def signed_limit(values: F32) -> float:
 
 
 def pooled(values: F32, rows: int) -> F32:
-    """Return means over runs of rows: at most about `rows` of them are left."""
+    """Return means over runs of rows: at most about `rows` means."""
     run = values.shape[0] // rows
     if run <= 1:
         return values
@@ -191,15 +191,15 @@ class ResultCache:
     An array is identified by its memory, because every snapshot makes a new view of the same
     inputs. So only arrays that nothing writes to, and objects that do not change, may be used here.
 
-    most, most_bytes: things kept, and their bytes without those of the largest: the picture of a
-        large tile is more than all else, and what comes after it would drive it out in every frame.
+    most, most_bytes: most results kept, and most bytes of all but the largest: the picture of a
+        large tile is larger than all else, and later results would drive it out in every frame.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
         self._gone: deque[object] = deque()
-        """Places of what has died since the last call: it may die anywhere, even in one."""
+        """Places of owners that died since the last call: they may die anywhere, even in a call."""
         self._lock = Lock()
         self.bytes = 0
         """About how many bytes the kept results take."""
@@ -244,7 +244,7 @@ class ResultCache:
         self._gone.append(place)
 
     def _forget(self) -> None:
-        """Forget what was kept for the dead; at its place there may be something new by now."""
+        """Forget the results of dead owners; a new result may be in the same place by now."""
         while self._gone:
             place = self._gone.popleft()
             if place in self._items and self._items[place][0]() is None:
@@ -254,7 +254,7 @@ class ResultCache:
 def _bytes_of(value: object) -> int:
     """Return about how much memory a kept result takes."""
     if isinstance(value, Sheet):
-        return 2 * value.image.sizeInBytes()  # and the sizes that it is shown in
+        return 2 * value.image.sizeInBytes()  # and its copies in shown sizes
     if isinstance(value, QImage):
         return value.sizeInBytes()
     if isinstance(value, np.ndarray):
@@ -265,17 +265,17 @@ def _bytes_of(value: object) -> int:
 
 
 KEPT = ResultCache(64, 80 * 2**20)
-"""Images and ranges of inputs and of a head's S and P, shared by all boards: those of a tile of
-4096 x 4096 numbers, too."""
+"""Images and ranges of inputs and of a head's S and P, shared by all boards; also of a tile of
+4096 x 4096 numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sheet:
-    """An image of a whole matrix, parts of which are shown in boxes."""
+    """An image of a whole matrix; boxes show parts of it."""
 
     image: QImage
     _small: dict[tuple[int, int], QImage] = field(default_factory=dict, repr=False)
-    """The latest sizes in which it was shown, which are forgotten with it."""
+    """Copies in the latest sizes on show; they are forgotten with the sheet."""
 
     def draw(self, painter: QPainter, box: QRectF, source: QRectF) -> None:
         """Draw the part `source`, in shares of the matrix (0 to 1), over `box`."""
@@ -310,7 +310,7 @@ class Sheet:
 
 
 _SIZES = 3
-"""Pixels of a sheet that is shown smaller than it is: in the window, in a corner, in a film."""
+"""Most smaller copies of a sheet: for the window, for a corner, for a film."""
 
 
 @lru_cache(maxsize=16)

@@ -49,7 +49,7 @@ def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
 
 @cache
 def _lexer(language: str) -> Any:
-    """Return what takes a language apart; it takes a tenth of a second to import and make."""
+    """Return the lexer of a language; to import and make it takes a tenth of a second."""
     from pygments.lexers.c_like import CudaLexer
     from pygments.lexers.python import PythonLexer
 

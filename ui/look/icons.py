@@ -13,7 +13,7 @@ from simulator.base.assets import ASSETS
 _SIZES = (16, 24, 32, 48, 64)
 
 
-@lru_cache(maxsize=128)  # those of three themes
+@lru_cache(maxsize=128)  # all icons in three themes
 def icon(name: str, colour: str) -> QIcon:
     """Return an icon of ``assets/icons`` drawn in `colour` (``#rrggbb``)."""
     svg = (ASSETS / "icons" / f"{name}.svg").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def icon(name: str, colour: str) -> QIcon:
         pixmap.fill(Qt.GlobalColor.transparent)
         with QPainter(pixmap) as painter:
             renderer.render(painter, QRectF(0, 0, size, size))
-        out.addPixmap(pixmap.copy())  # without the painter's buffers, which are larger than it
+        out.addPixmap(pixmap.copy())  # without the painter's larger buffers
     return out
 
 

@@ -19,11 +19,11 @@ from ui.look.theme import Style
 T = TypeVar("T")
 
 MOST_BYTES = 32 * MIB
-"""Most that is kept of one op: the cards of a picture of 3840 x 2160 take three quarters."""
+"""Most bytes kept for one op: the cards of a picture of 3840 x 2160 take three quarters."""
 _STRIP = 32
-"""Pixels that a part of a line is wide."""
+"""Width of a part of a line, in pixels."""
 _LAYOUT = 4096
-"""About what a layout takes, or a model of a panel."""
+"""About the bytes of a layout, or of a panel's model."""
 _OF: WeakKeyDictionary[object, BoundedCache[Any]] = WeakKeyDictionary()
 
 
@@ -41,7 +41,7 @@ def kept(owner: object, key: Hashable, make: Callable[[], T]) -> T:
 
 
 def place_key(style: Style, rect: QRectF) -> Hashable:
-    """Return a key of a place and of how it is drawn in."""
+    """Return a key of a place and of the style there."""
     return style.theme.name, style.scale, rect.x(), rect.y(), rect.width(), rect.height()
 
 
@@ -56,8 +56,8 @@ def draw_kept(
     """Draw a box as a picture that is kept, pixel by pixel as if it were painted now.
 
     owner, key: as for `kept`.
-    box: what the picture covers, in the painter's coordinates.
-    ground: what the box is filled with; a picture is not translucent.
+    box: the place of the picture, in the painter's coordinates.
+    ground: the fill of the box; a picture is not translucent.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     place = to.mapRect(box).toAlignedRect()
@@ -86,10 +86,10 @@ def draw_kept(
 def draw_kept_line(
     painter: QPainter, owner: object, key: Hashable, box: QRectF, paint: Callable[[QPainter], None]
 ) -> None:
-    """Draw something thin over what is there, as narrow pictures that are kept.
+    """Draw something thin over the painted ground, as narrow pictures that are kept.
 
     painter, owner, key: as for `draw_kept`.
-    box: what it lies in: much of it is empty, and empty parts cost nothing.
+    box: around the thin thing: much of the box is empty, and empty parts cost nothing.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     if not _has_pixels(painter, to, ratio):
@@ -124,7 +124,7 @@ def draw_kept_line(
 
 
 def _has_pixels(painter: QPainter, to: QTransform, ratio: float) -> bool:
-    """Whether what is painted elsewhere and moved here falls on the same pixels."""
+    """Whether a picture painted elsewhere and drawn here falls on the same pixels."""
     raster = painter.paintEngine().type() is QPaintEngine.Type.Raster
     return raster and not to.isRotating() and to.m11() == to.m22() == ratio
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BESIDE, AT_MOST = 0.28, 0.345
-"""Shares of the width beside the rail that docks at the right take, and the most that they take of
-it: the board keeps 65 %."""
+"""Share of the width beside the rail for docks at the right, and their largest share: the board
+keeps 65 %."""
 
 _ALONE = "inspector"
-"""The panel whose place others share beside a layout of the board alone."""
+"""The panel whose place other panels share when a layout has the board alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,17 @@ class LayoutSpec:
 
     name: str  # name in settings and on the command line
     title: str  # on its button
-    tip: str  # what it is for, in one sentence
+    tip: str  # its purpose, in one sentence
     board: bool = True  # whether the board is in the middle; without it the docks fill the window
-    # whether the board says nothing of memory, and has weights in the colours of the inspector
+    # whether the board does not speak of memory, and weights have the inspector's colours
     plain: bool = False
     # docks at the right from top to bottom; several names of one place share it as tabs
     right: tuple[tuple[str, ...], ...] = ()
     heights: tuple[int, ...] = ()  # their shares of the height
-    # the one in front if a low window has space for one place only; "" for the first
+    # the dock in front if a low window has space for one place only; "" for the first
     front: str = ""
-    stage: str = ""  # the one beside the board on the stage, likewise; "" for that of a low window
-    width: float = BESIDE  # share of the width beside the rail that the right takes
+    stage: str = ""  # the dock beside the board on the stage, likewise; "" for `front`
+    width: float = BESIDE  # share of the width beside the rail for docks at the right
     bottom: tuple[str, ...] = ()  # docks below the board, next to each other
     bottom_height: float = 0.15  # share of the window's height that they take
     # shares of the width of the docks at the bottom; empty: as Qt likes
@@ -47,13 +47,13 @@ class LayoutSpec:
         return max(zip(self.heights, self.right, strict=True))[1][0]
 
     def tabs(self, *, stage: bool = False) -> tuple[str, ...]:
-        """Return the docks at the right if they share one place, the one in front first."""
+        """Return the docks at the right if they share one place, the front dock first."""
         front = (stage and self.stage) or self.front
         return tuple(sorted(self.stack, key=lambda name: name != front))
 
     @property
     def stack(self) -> tuple[str, ...]:
-        """Names of those at the right, from top to bottom."""
+        """Names of the docks at the right, from top to bottom."""
         return tuple(name for place in self.right for name in place)
 
 

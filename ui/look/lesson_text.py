@@ -1,4 +1,4 @@
-"""How the numbers in a lesson are written: as in the rest of the window."""
+"""Formats of the numbers in a lesson: as in the rest of the window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ui.look.units import bytes_text, count_text, decimal_bytes_text, number_tex
 
 
 def _whole(text: str) -> str:
-    """Return a number in which no line is broken, so that its unit stays beside it."""
+    """Return a number without line breaks, so that its unit stays beside it."""
     return text.replace(" ", "\u00a0")
 
 

@@ -1,4 +1,4 @@
-"""What is lit while a rescale is done: one style for α in formulas, in code and on the board."""
+"""Light on α while a rescale is done: one style in formulas, in code and on the board."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ui.look.formula import formula, typeset
 from ui.look.theme import Style
 
 _GROUND = 0.2
-"""How much of the current colour is mixed into the ground of what is lit."""
+"""Share of the current colour in the ground of a lit box."""
 _ABOVE, _BELOW = 0.55, 0.12
-"""Least height above and below the baseline of what is lit, in sizes of the letters."""
+"""Least height of a lit box above and below the baseline, in sizes of the letters."""
 _ALPHA = re.compile(
     r"\\dfrac\{\\alpha[^{}]*\}\{[^{}]*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}[^{}]*)*\}"
     r"|\\alpha(?![A-Za-z])"
@@ -28,7 +28,7 @@ ALPHA_IN_CODE = re.compile(r"""chip\["(?:alpha|factor)"\]|\balpha\b""")
 
 
 def paint_lit(painter: QPainter, box: QRectF, style: Style) -> None:
-    """Paint the ground and the frame of what is lit, in a box with its margins."""
+    """Paint the ground and the frame of a lit box, margins included."""
     theme = style.theme
     line = style.px(3 if theme.name == "contrast" else 2)
     card(painter, box, mixed(theme.panel, theme.current, _GROUND), theme.current, style.px(4), line)
@@ -37,10 +37,10 @@ def paint_lit(painter: QPainter, box: QRectF, style: Style) -> None:
 def alpha_boxes(
     latex: str, pixels: float, x: float, baseline: float, style: Style
 ) -> Iterator[QRectF]:
-    """Yield where α stands in a formula, with the margins of what is lit.
+    """Yield the lit boxes of α in a formula, margins included.
 
-    pixels: size of its letters.
-    x, baseline: its left end and its baseline.
+    pixels: size of the formula's letters.
+    x, baseline: the formula's left end and baseline.
     """
     across, down = style.px(4.5), style.px(3)
     for before, own in _parts(latex):
@@ -51,7 +51,7 @@ def alpha_boxes(
 
 
 def typeset_alpha(formulas: Iterable[str]) -> None:
-    """Typeset what says where α stands, ahead of painting."""
+    """Typeset the parts that tell where α stands, ahead of painting."""
     for latex in formulas:
         for before, own in _parts(latex):
             typeset((before + own, own))
@@ -59,6 +59,6 @@ def typeset_alpha(formulas: Iterable[str]) -> None:
 
 @lru_cache(maxsize=64)
 def _parts(latex: str) -> tuple[tuple[str, str], ...]:
-    """Return of each α in a formula what stands before it, and itself; outside of braces."""
+    """Return the text before each α in a formula, and the α itself; outside of braces."""
     found = ((latex[: each.start()], each[0]) for each in _ALPHA.finditer(latex))
     return tuple((before, own) for before, own in found if before.count("{") == before.count("}"))

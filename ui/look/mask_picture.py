@@ -10,7 +10,7 @@ from ui.look.draw import mixed
 from ui.look.theme import Theme
 
 _PARTLY = 0.55
-"""How much of the colour a part has of which some pairs are visible."""
+"""Share of the colour in a part with some visible pairs."""
 
 
 def mask_image(kinds: NDArray[np.uint8], theme: Theme) -> QImage:

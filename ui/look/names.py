@@ -1,4 +1,4 @@
-"""The names of things in pictures, with real block numbers, and which words fit their place."""
+"""Names of things in pictures, with real block numbers, and the choice of words that fit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SQUARE = ("S", "P")
 
 
 def tensor_names(name: str) -> tuple[str, ...]:
-    """Return a tensor as it is called, and shorter."""
+    """Return a tensor's names, the longest first."""
     return symbol(name), name.replace("_partial", " part"), name.partition("_")[0]
 
 
@@ -88,12 +88,12 @@ def short_op_label(op: Op, w: Workload) -> str:
 
 
 def outer_block_word(by_rows: bool) -> str:
-    """Return what the outer loop goes over."""
+    """Return the kind of block that the outer loop goes over."""
     return "row block" if by_rows else "column block"
 
 
 def op_words(op: Op, w: Workload) -> str:
-    """Return what an op does and where the paper says so, for a tooltip."""
+    """Return an op's words, its place in the paper and its cost, for a tooltip."""
     words = [f"{op_label(op, w)}: {op.cites}"]
     for verb, count in (("read", op.read_bytes), ("written", op.write_bytes)):
         if count:
@@ -129,14 +129,14 @@ def key_name(w: Workload, key: int) -> str:
 
 
 def weights_words(algorithm: TileAlgorithm) -> tuple[str, ...]:
-    """Return where a backward pass has P from, from long to short."""
+    """Return where a backward pass gets P from, longest first."""
     if algorithm.reads_weights:
         return ("P is that of the forward pass", "P is stored")
     return ("P = exp(S − LSE), with the LSE of the forward pass", "P = exp(S − LSE)")
 
 
 def visit_words(program: TileProgram, index: int) -> str:
-    """Return which visit it is, for a tooltip: ``visit 5: head 0, tile (2, 1), partial``."""
+    """Return the words for a visit, for a tooltip: ``visit 5: head 0, tile (2, 1), partial``."""
     visit = program.visit(index)
     words = [f"visit {count_text(index + 1)}:"]
     if len(program.launches) > 1:
@@ -155,7 +155,7 @@ def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
     Text is smaller if the place is too small for its scale, and a little larger if there is much
     space.
 
-    smallest: what the picture needs at scale 1.
+    smallest: size that the picture needs at scale 1.
     """
     room = min(rect.width() / smallest.width(), rect.height() / smallest.height())
     wanted = min(max(style.scale, _ROOM_TO_GROW * room), _GROWTH * style.scale)

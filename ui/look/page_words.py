@@ -1,4 +1,4 @@
-"""Which pages the current tile has, and where they lie, in words."""
+"""Words for the pages of the current tile and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of the picture that a model was given, which are the labels of its tokens."""
+"""Pieces of the picture given to a model, which are the labels of its tokens."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ui.look.heat import KEPT, word_image
 from ui.look.theme import Style
 
 _FINER = 2
-"""Pixels of a piece for each one of the screen: drawn so, it is smooth, and in print finer."""
+"""Pixels of a piece for each pixel of the screen: a piece is smooth, and finer in print."""
 GAP = 0.25
-"""Between a piece and its text, in its sides."""
+"""Gap between a piece and its text, in sides of the piece."""
 _COVERED = 0.9
-"""How much of the ground lies over what is not read."""
+"""Opacity of the ground over pieces that are not read."""
 
 
 def picture_of(w: Workload) -> Picture | None:
-    """Return the picture of which keys of a run are pieces; None without one."""
+    """Return the picture whose pieces are keys of a run; None without one."""
     return w.file.picture if w.file else None
 
 
 def key_piece(w: Workload, key: int) -> Box | None:
-    """Return the piece that a key stands for; None if it is none."""
+    """Return the piece that a key stands for; None if there is none."""
     picture = picture_of(w)
     return picture.piece(key) if picture else None
 
 
 def query_piece(w: Workload, row: int) -> Box | None:
-    """Return the piece that a query row stands for; None if it is none, or of another sequence."""
+    """Return the piece that a query row stands for; None without one, or in another sequence."""
     if w.query_tokens:
         return None
     return key_piece(w, int(w.mask.positions(range(row, row + 1))[0]))
@@ -46,7 +46,7 @@ def paint_beside(
 ) -> QRectF:
     """Draw a piece at an edge of the place of a label; return the rest of the place.
 
-    edge: at which it is: right or bottom beside cells.
+    edge: the edge of the piece: right or bottom beside cells.
     """
     square, gap = QRectF(0, 0, side, side), GAP * side
     square.moveCenter(place.center())
@@ -68,7 +68,7 @@ def paint_beside(
 
 
 def _fitting(wide: float, high: float, room: QRectF) -> QRectF:
-    """Return the largest place in the middle of a room in a shape, on whole pixels."""
+    """Return the largest place of a shape in the middle of a room, on whole pixels."""
     size = QSizeF(wide, high).scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
     width, height = max(round(size.width()), 1), max(round(size.height()), 1)
     left, top = room.center().x() - width / 2, room.center().y() - height / 2
@@ -115,7 +115,7 @@ def _image(picture: Picture) -> QImage:
 
 
 def place_of(picture: Picture, box: Box, place: QRectF) -> QRectF:
-    """Return where a piece lies, on whole pixels, of a picture that is drawn at a place."""
+    """Return where a piece lies, on whole pixels, in a picture drawn at a place."""
     high, wide, _ = picture.pixels.shape
     x, y = place.width() / wide, place.height() / high
     left, top, right, bottom = (
@@ -126,7 +126,7 @@ def place_of(picture: Picture, box: Box, place: QRectF) -> QRectF:
 
 
 def key_at(picture: Picture, place: QRectF, point: QPointF) -> int | None:
-    """Return the key whose piece is at a point of a picture that is drawn at a place."""
+    """Return the key whose piece is at a point of a picture drawn at a place."""
     high, wide, _ = picture.pixels.shape
     x, y = (point.x() - place.x()) / place.width(), (point.y() - place.y()) / place.height()
     left, top, right, bottom = picture.boxes.T
@@ -141,7 +141,7 @@ def paint_outlines(
     style: Style,
     place: QRectF,
 ) -> None:
-    """Draw a line around some pieces of a picture at a place, each seen on any colour."""
+    """Draw lines around pieces of a picture at a place, visible on any colour."""
     paths = [(_around(picture, pieces, place), pen) for pieces, pen in lines]
     painter.save()
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -172,10 +172,10 @@ def _around(picture: Picture, pieces: Iterable[Box | None], place: QRectF) -> QP
 def paint_read(
     painter: QPainter, picture: Picture, weights: F32, own: Box | None, style: Style, place: QRectF
 ) -> None:
-    """Draw a picture whose pieces are the clearer the more they are read.
+    """Draw a picture: the more a piece is read, the clearer it is.
 
-    weights: (Nk,) float32, of one row: the largest of a piece is clear; 0 is covered, and so is
-        what is no key's.
+    weights: (Nk,) float32, of one row: the piece with the largest is clear; pieces with 0 are
+        covered, and so are parts without a key.
     """
     paint_picture(painter, picture, place)
     largest, corner = largest_read(picture, weights), place.topLeft()

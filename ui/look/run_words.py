@@ -12,7 +12,7 @@ from ui.look.units import count_text, plural
 _MOST_NAMED = 4
 """Most heads that are named one by one."""
 _LONG = 24
-"""Letters of a typed text, or of what a layer does to O, that are said among a few words."""
+"""Most letters of a typed text, or of a layer's change of O, among a few words."""
 
 
 def scenario_words(w: Workload) -> list[str]:
@@ -42,13 +42,13 @@ def done_words(w: Workload) -> str:
 
 
 def batch_words(w: Workload) -> str:
-    """Return which sequence of its batch a run is of."""
+    """Return which sequence of its batch a run shows."""
     batch = w.scenario.batch
     return f"sequence {batch.shown} of a batch of {len(batch.lengths)}"
 
 
 def change_words(w: Workload) -> list[tuple[str, str]]:
-    """Return what else is not as usual, a few words each, with the field that says it."""
+    """Return other unusual settings, a few words each, with the scenario field of each."""
     words = [("RoPE", "position.kind")] * (w.position is not None)
     if w.pages is not None:
         words.append((f"pages of {count_text(w.page_size)}", "tiling.page_size"))
@@ -64,7 +64,7 @@ def change_words(w: Workload) -> list[tuple[str, str]]:
 
 
 def what_if_words(w: Workload) -> str:
-    """Return what is not as in the file of a scenario that asks what would be."""
+    """Return how a what-if scenario differs from its file, in words."""
     if w.file is None:
         return "what if: random numbers of this shape"
     return (
@@ -81,7 +81,7 @@ def window_words(window: Window) -> str:
 
 
 def pattern_words(mask: Mask) -> list[tuple[str, str]]:
-    """Return what a mask hides beside the keys to come, a few words each, with their fields."""
+    """Return what a mask hides besides later keys, a few words each, with their scenario fields."""
     words = [("aligned top-left", "mask.align")] * mask.moved
     if mask.window:
         sinks = [plural(mask.sinks, "sink")] * (mask.sinks > 0)
@@ -102,7 +102,7 @@ def pattern_words(mask: Mask) -> list[tuple[str, str]]:
 
 
 def file_mask_words(mask: Mask) -> str:
-    """Return as a sentence that the input file has a mask; empty if it has none."""
+    """Return a sentence that the input file has a mask; empty if the file has none."""
     if mask.tensor is None:
         return ""
     if mask.tensor.of_each_head:
@@ -111,12 +111,12 @@ def file_mask_words(mask: Mask) -> str:
 
 
 def splits_words(w: Workload) -> tuple[str, ...]:
-    """Return into how many splits keys are dealt out; nothing where they are not."""
+    """Return the number of splits of the keys, in words; empty without splits."""
     return (plural(w.splits, "split"),) if algorithm_of(w).splits else ()
 
 
 def sharing_words(w: Workload) -> str:
-    """Return how the heads of the input share, ``GQA 12:4``, and which of them run if not all."""
+    """Return how the input's heads share K and V, ``GQA 12:4``, and which heads run if not all."""
     heads, kv_heads = w.input_heads
     kind = "MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"
     said = f"{kind} {heads}:{kv_heads}"

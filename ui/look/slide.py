@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize
 
 TOP, CAPTION, FREE, MARGIN = 66.0, 110.0, 130.0, 40.0
 """Height of the line at the top, of the caption, and of the empty band below, in u; the margin at
-both sides. What is left between, 774 of 1080, belongs to the board."""
+both sides. The rest between, 774 of 1080, belongs to the board."""
 BODY, NAME, SEGMENT = 38.0, 27.0, 4.0
 """Letters of the caption and of the lesson's name, and the height of a step's segment, in u."""
 LINES = 2

@@ -18,7 +18,7 @@ from ui.look.theme import Style
 _SAID = (Face.TEXT, Face.BOLD, Face.ITALIC)
 _BEFORE = "([“"
 _AFTER = '.,:;!?…)”’"'
-"""What may stand before or after a word without a space and is not underlined."""
+"""Signs that may stand before or after a word without a space and are not underlined."""
 
 
 class TermSpot(NamedTuple):
@@ -28,18 +28,18 @@ class TermSpot(NamedTuple):
 
 
 def said_of(name: str) -> str:
-    """Return what a word of the glossary is, or which paper is cited, for a tooltip."""
+    """Return the meaning of a glossary word, or the cited paper, for a tooltip."""
     paper = reference_called(name)
     return paper.line if paper is not None else line_of(word_called(name))
 
 
 def with_terms(words: Sequence[FlowWord]) -> tuple[FlowWord, ...]:
-    """Return words of a text, those of the glossary and papers named where they stand first."""
+    """Return the words of a text, with the name of a glossary word or paper at its first place."""
     text, begins = "", []
     for word in words:
         text += "" if word.glued or not text else " "
         begins.append(len(text))
-        # What is no word of the text has as many letters that are in no word.
+        # Code and formulas become as many letters that are in no word.
         text += word.text if word.face in _SAID else "\0" * len(word.text)
     names = [""] * len(words)
     found = [(said.start, said.stop, said.word.name) for said in mentions(text)]

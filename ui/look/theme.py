@@ -16,7 +16,7 @@ from ui.look.curves import LOOKS
 TEXT_FAMILY = "Inter Tabular"
 CODE_FAMILY = "JetBrains Mono"
 SYMBOL_FAMILY = "Tilescope Symbols"
-"""Glyphs that the other two lack, such as the transpose sign."""
+"""Glyphs that the other two fonts lack, such as the transpose sign."""
 
 _SAME_COLOUR = {"phi_Q": "Q", "phi_K": "K", "C": "K", "state": "S"}
 TENSOR_COLOURS = {
@@ -56,7 +56,7 @@ class Theme:
     hbm_line: str
     sram_ground: str
     sram_line: str
-    amber: str  # what lies in HBM, as a filled bar
+    amber: str  # numbers in HBM, as a filled bar
     empty: str  # empty, used: pending tiles; veil over tiles that were used and dropped
     used: str
     hatch: str  # lines over skipped tiles, which a projector must not wash out
@@ -66,14 +66,14 @@ class Theme:
     tensors: dict[str, str] = dataclasses.field(hash=False)
 
     def head(self, number: int) -> QColor:
-        """Return the colour of a head; those of many heads come again."""
+        """Return the colour of a head; with many heads the colours repeat."""
         return QColor(self.heads[number % len(self.heads)])
 
     def tensor(self, name: str) -> QColor:
-        """Return the colour of a tensor or statistic; a partial one has that of the whole.
+        """Return the colour of a tensor or statistic; a partial one has the colour of the whole.
 
-        φ(Q) and φ(K) have those of Q and K, and a state that of S, in whose place it is; what is
-        seen beside another has that of the other.
+        φ(Q) and φ(K) have the colours of Q and K. A state has the colour of S, whose place it
+        takes; a tensor seen beside another has the other's colour.
         """
         while name in TENSORS and TENSORS[name].at:
             name = TENSORS[name].at
@@ -83,7 +83,7 @@ class Theme:
     def role(self, name: str) -> QColor:
         """Return the colour of an algorithm or a tensor, or one of the theme's own, by its name.
 
-        ``head 3`` is that of a head.
+        ``head 3`` is the colour of head 3.
         """
         if name in LOOKS:
             name = LOOKS[name].colour
@@ -147,7 +147,7 @@ TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
 LABEL = 11.0
 """Size of the smallest labels, in pixels at scale 1."""
 STAGE_LABEL = 0.025
-"""Their least size on the stage, as a share of the picture's height: the last row reads them."""
+"""Least size of labels on the stage, a share of the picture's height: the last row reads them."""
 HALL = (1280, 720)
 """Size of a picture that can be read in a lecture hall at scale 1; in a larger one, text is
 larger."""
@@ -159,7 +159,7 @@ def growth(width: int, height: int) -> float:
 
 
 def hall_scale(width: int, height: int) -> float:
-    """Return the text scale, beside `growth`, that a lecture hall needs in such a picture."""
+    """Return the text scale, beside `growth`, that a lecture hall needs in a picture."""
     room = min(width / HALL[0], height / HALL[1]) / growth(width, height)
     return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
 
@@ -176,12 +176,12 @@ def stage_scale(width: int, height: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a painter needs in addition to its snapshot."""
+    """Theme and sizes that a painter needs in addition to its snapshot."""
 
     theme: Theme  # colours
     scale: float = 1.0  # text scale times picture scale: a 13 px text is ``13 * scale`` pixels high
-    # least size of letters in pixels, which the last row reads; 0 where text may be smaller where
-    # there is little room
+    # least size of letters in pixels, which the last row reads; 0 if text may be smaller where
+    # room is short
     least: float = 0.0
 
     def px(self, size: float) -> float:
@@ -189,7 +189,7 @@ class Style:
         return size * self.scale
 
     def inset(self, rect: QRectF, left: float, top: float, right: float, bottom: float) -> QRectF:
-        """Return what is left of a place inside edges given at scale 1."""
+        """Return the rest of a place inside edges given at scale 1."""
         px = self.px
         return rect.adjusted(px(left), px(top), -px(right), -px(bottom))
 
@@ -200,7 +200,7 @@ class Style:
         return QPen(QColor(colour), self.px(width), line)
 
     def text_font(self, size: float, *, bold: bool = False, italic: bool = False) -> QFont:
-        """Return the text font at `size` pixels (scale 1); figures are of equal width."""
+        """Return the text font at `size` pixels (scale 1); digits are equally wide."""
         return _font(TEXT_FAMILY, round(size * self.scale), bold, italic)
 
     def code_font(self, size: float, *, bold: bool = False) -> QFont:
@@ -209,14 +209,14 @@ class Style:
 
 
 class _Font(QFont):
-    """A font that knows its key; Qt needs microseconds for it each time."""
+    """A font that keeps its key; Qt needs microseconds to make the key each time."""
 
     known_key = ""
 
 
 _MOST_FONTS = 96
-"""Some three times as many as a window uses at one size; with each Qt keeps all letters drawn in it
-for as long as it is there."""
+"""Some three times as many as a window uses at one size; with each font Qt keeps all letters drawn
+in that font."""
 
 
 @lru_cache(maxsize=_MOST_FONTS)
@@ -252,13 +252,13 @@ def load_fonts() -> tuple[str, ...]:
 
 
 _WEIGHTS = QFont.Weight.Normal, QFont.Weight.DemiBold, QFont.Weight.Bold
-"""Of our text, and of what Qt sets in bold by itself."""
+"""Weights of our text, and of text that Qt sets in bold by itself."""
 _OPEN: list[QFont] = []
-"""A font of each file that text is set in, for good.
+"""One font of each file that text is set in, kept for good.
 
-When the last font of a file goes, Qt 6.10 opens all the others anew for the next size of text, and
-what was open stays so with the text that uses it: after an hour each is open twenty times, some
-20 MiB in all.
+When the last font of a file goes, Qt 6.10 opens all other files anew for the next size of text, and
+open files stay open with the text that uses them: after an hour each file is open twenty times,
+some 20 MiB in all.
 """
 
 
@@ -308,16 +308,16 @@ def palette(theme: Theme) -> QPalette:
 
 
 def frame_palette(theme: Theme) -> QPalette:
-    """Return the palette of fields with a visible frame: Fusion's is a shade off Window."""
+    """Return the palette of fields with a visible frame: Fusion's frame is a shade off Window."""
     out = palette(theme)
     out.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
     return out
 
 
 def stylesheet(style: Style, *, stage: bool = False) -> str:
-    """Return the style sheet for what the palette cannot express, for the whole window.
+    """Return the style sheet of the whole window, for looks that the palette cannot express.
 
-    stage: whether an audience sees it: then lines between docks and their tabs cannot be seen.
+    stage: whether an audience sees the window: lines between docks and tabs are then hidden.
     """
     t = style.theme
 
@@ -325,8 +325,8 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
         return f"{style.px(size):.0f}px"
 
     line = t.panel if stage else t.window
-    chosen = t.accent if t.panel == t.window else t.panel  # it has to stand out of the others
-    # A tab is 1 px wide, because Qt divides by its width when one that was dragged is let go.
+    chosen = t.accent if t.panel == t.window else t.panel  # it has to stand out from the others
+    # A tab is 1 px wide, because Qt divides by its width when a dragged tab is let go.
     tabs = "#window > QTabBar::tab { width: 1px; height: 0; padding: 0; border: none; }"
     return f"""
     QMainWindow::separator {{ background: {line}; width: {px(6)}; height: {px(6)}; }}

@@ -1,4 +1,4 @@
-"""How numbers are written: the same everywhere, and with a constant width."""
+"""Numbers as text: the same everywhere, and with a constant width."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def time_text(seconds: float) -> str:
 
 
 def clock_text(seconds: float, whole: float) -> str:
-    """Return a time on the way to another one, in the unit of that: ``0.9 µs``."""
+    """Return a time on the way to a `whole` one, in the unit of the whole: ``0.9 µs``."""
     size, unit = next((pair for pair in _SECONDS if whole >= pair[0]), _SECONDS[-1])
     return f"{seconds / size:.1f} {unit}"
 
@@ -56,7 +56,7 @@ LAUNCH = f"{LAUNCH_SECONDS / 1e-6:.0f} µs"
 
 
 def estimate_text(seconds: float, gpu: str) -> str:
-    """Return a data sheet's least time, ``≥ 6.1 µs on T4``, and if a launch takes longer."""
+    """Return a data sheet's least time, ``≥ 6.1 µs on T4``, and whether a launch takes longer."""
     said = f"≥ {time_text(seconds)} on {gpu}"
     if seconds >= LAUNCH_SECONDS:
         return said
@@ -64,17 +64,17 @@ def estimate_text(seconds: float, gpu: str) -> str:
 
 
 def launch_words(seconds: float) -> str:
-    """Return what is said beside a time that a launch exceeds; nothing beside a longer one."""
+    """Return the words beside a time shorter than a launch; empty beside a longer time."""
     return f"A launch alone takes some {LAUNCH}." if seconds < LAUNCH_SECONDS else ""
 
 
 def bound_text(time: TimeEstimate) -> str:
-    """Return what takes longer; requested bytes do so only if L2 has none of them."""
+    """Return the bound of a time; requested bytes are the bound only if L2 has none of them."""
     return "compute-bound" if time.bound == "compute" else "memory-bound if nothing is found in L2"
 
 
 def rate_text(rate: float, unit: str) -> str:
-    """Return a rate in powers of ten, three digits of it: ``989 TFLOP/s``, ``3.35 TB/s``."""
+    """Return a rate in powers of ten, with three digits: ``989 TFLOP/s``, ``3.35 TB/s``."""
     size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])
     return f"{rate / size:.3g} {prefix}{unit}"
 
@@ -106,7 +106,7 @@ def number_text(value: float, digits: int = 3) -> str:
 
 
 def tick_text(value: float) -> str:
-    """Return a number beside an axis, with as few digits as say it: ``−0.25``, ``1e−6``."""
+    """Return a number beside an axis, with as few digits as possible: ``−0.25``, ``1e−6``."""
     mantissa, e, exponent = f"{value:.6g}".partition("e")
     return f"{mantissa}{e}{int(exponent) if e else ''}".replace("-", "−")
 
@@ -124,12 +124,12 @@ def flops_text(count: float) -> str:
 
 
 def count_text(count: float) -> str:
-    """Return a number as a whole one, with thin spaces between thousands."""
+    """Return a rounded number, with thin spaces between thousands."""
     return spaced(round(count))
 
 
 def plural(count: int, word: str) -> str:
-    """Return how many there are of what: ``1 tile``, ``4 tiles``, with thin spaces as above."""
+    """Return a count and its noun: ``1 tile``, ``4 tiles``, with thin spaces between thousands."""
     return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
 
 
@@ -146,7 +146,7 @@ def copied_text(value: float) -> str:
 
 
 def in_columns(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
-    """Return the lines of a table: columns of names, then numbers, which stand at the right."""
+    """Return the lines of a table: columns of names, then numbers, aligned at the right."""
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

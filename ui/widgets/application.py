@@ -17,11 +17,12 @@ from ui.safety.log import QtStart, take_qt_message
 from ui.widgets.focus import FocusRing
 
 PICTURES_KIB = 3072
-"""Pictures of buttons and the like that Qt keeps; by default it keeps three times as much, also of
+"""Pictures of buttons and the like that Qt keeps; by default Qt keeps three times as much, also in
 sizes no longer used."""
 ONE_THREAD = "QT_NO_GUI_THREADPOOL"
-"""Tells Qt to fill in one thread. It would divide each smooth, translucent line among several and
-wait for them: four times as long as the line takes, with two processors. A film has own threads."""
+"""Tells Qt to fill in one thread. Otherwise Qt divides each smooth, translucent line among several
+threads and waits for them: four times as long as the line takes, with two processors. A film has
+own threads."""
 
 
 def application() -> QApplication:

@@ -48,7 +48,7 @@ B = TypeVar("B", bound=QAbstractButton)
 def named(
     button: B, name: str, said: str, tip: str, focus: Qt.FocusPolicy = Qt.FocusPolicy.StrongFocus
 ) -> B:
-    """Return a button with a name, what a screen reader says of it, and its tip."""
+    """Return a button with its name, its words for screen readers, and its tip."""
     button.setObjectName(name)
     button.setAccessibleName(said)
     button.setAccessibleDescription(tip)
@@ -115,7 +115,7 @@ class PlotBar(QWidget):
                 button.setChecked(other == value)
 
     def offer(self, name: str, options: Sequence[Option]) -> None:
-        """List what a run has to choose, or let only some buttons be pressed."""
+        """List the options of a run, or let only their buttons be pressed."""
         values = [each.value for each in options]
         for (owner, value), button in self.buttons.items():
             if owner == name:
@@ -158,7 +158,7 @@ class PlotBar(QWidget):
             if lines[-1] == 0:
                 break
         x, height = put_in_lines(groups, lines, style)
-        # It is at the end of the first line and never begins a line.
+        # Fit is at the end of the first line and never begins a line.
         left = width - fit_width if lines[-1] else x
         fit.setFont(font)
         fit.setGeometry(round(left), 0, round(fit_width), round(style.px(24)))
@@ -193,7 +193,7 @@ class PlotBar(QWidget):
 def put_in_lines(
     groups: Sequence[tuple[list[QWidget], list[float]]], lines: Sequence[int], style: Style
 ) -> tuple[float, int]:
-    """Place the widgets of each group in its line; return where the last one ends, and how low."""
+    """Place the widgets of each group in its line; return the last group's end, and the height."""
     height, gap = round(style.px(24)), round(style.px(3))
     x, line = 0.0, 0
     for (widgets, sizes), at in zip(groups, lines, strict=True):

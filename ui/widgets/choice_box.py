@@ -23,13 +23,13 @@ class StillList(QComboBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._aside: QWidget | None = None
-        """What opens, while it is not among the window's widgets."""
+        """The popup, while it is not among the window's widgets."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def put_aside(self) -> None:
-        """Take what opens out of the window, which has ten widgets less to restyle, until it opens.
+        """Take the popup out of the window, which has ten widgets less to restyle, until it opens.
 
-        Qt makes it with the first choice and never without the box as its parent.
+        Qt makes the popup with the first choice and never without the box as its parent.
         """
         popup = self.view().window()
         if self._aside is None and not popup.isVisible():
@@ -45,7 +45,7 @@ class StillList(QComboBox):
             self._aside.setParent(self, Qt.WindowType.Popup)
             self._aside = None
         colours, frame = self.palette(), QPalette.ColorRole.Window
-        colours.setColor(frame, colours.color(frame))  # Qt takes over what has been set, no more
+        colours.setColor(frame, colours.color(frame))  # Qt takes over only colours that were set
         self.view().window().setPalette(colours)
         self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
         super().showPopup()

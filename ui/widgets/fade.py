@@ -22,7 +22,7 @@ class Fade(QWidget):
     """Lies above a widget: shows the widget's last picture until the next one is whole.
 
     over: the widget, whose picture is taken by `take`.
-    under: its child that stays above the picture.
+    under: the widget's child that stays above the picture.
     """
 
     _covered = Signal()
@@ -89,7 +89,7 @@ class Fade(QWidget):
             self._under.raise_()
 
     def say(self, place: QRectF) -> None:
-        """Say instead of what a place says that the next picture is being computed."""
+        """Write over a place that the next picture is being computed."""
         style = self.style_now
         wide = text_width(style.text_font(_SIGN), SIGN) + style.px(18)
         self.sign = place.united(

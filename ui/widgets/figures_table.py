@@ -66,7 +66,7 @@ class FiguresModel(QAbstractTableModel):
 
 @guarded
 class FiguresTable(QTableView):
-    """The view: as wide as its words, and wider; Ctrl+C copies what is marked, or all of it."""
+    """The view: at least as wide as its words; Ctrl+C copies the marked cells, or all cells."""
 
     def __init__(self, parent: QWidget, name: str, title: str) -> None:
         super().__init__(parent)
@@ -106,7 +106,7 @@ class FiguresTable(QTableView):
             self.fit()
 
     def fit(self) -> None:
-        """Give each column the width that it needs, and its part of what is left over."""
+        """Give each column the width that it needs, and its part of the rest."""
         self.resizeColumnsToContents()
         columns, most = range(self.figures.columnCount()), round(0.38 * self.viewport().width())
         self.setColumnWidth(0, min(self.columnWidth(0), most))

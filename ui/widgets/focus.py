@@ -34,7 +34,7 @@ class FocusRing(QObject):
             return  # another program has the keyboard; when it comes back the ring is still there
         window = now.window()
         by_key = window.testAttribute(_BY_KEY)
-        window.setAttribute(_BY_KEY, False)  # so that it tells only of the next move
+        window.setAttribute(_BY_KEY, False)  # Qt sets it again at a move by key
         ringed = self._ringed if self._ringed is not None and isValid(self._ringed) else None
         clicked = bool(now.focusPolicy() & Qt.FocusPolicy.ClickFocus)
         along = ringed is not None and ringed is old and not clicked  # the arrow keys in a group

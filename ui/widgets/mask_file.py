@@ -1,4 +1,4 @@
-"""A run gets another mask: at once, or after asking for the file that its blocks are saved in."""
+"""Gives a run another mask: at once, or after asking for the file in which to save its blocks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ui.session.tasks import Report
 def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
     """Propose the run's scenario with another mask; blocks go into a copy of its input.
 
-    The mask that the input file has is replaced, too: the copy is without it.
+    A mask in the input file is replaced, too: the copy is without it.
 
-    Nothing is asked where the run can have no blocks: `MaskPainting.refused` says why.
+    Nothing is asked if the run can have no blocks: `MaskPainting.refused` says why.
     """
     trace, what = session.trace, f"mask: {name}"
     if trace is None:

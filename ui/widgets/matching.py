@@ -1,4 +1,4 @@
-"""How well entries answer a query: by its letters where any has them, else by likeness."""
+"""Entries that answer a query: by its letters if any entry has them, else by likeness."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rapidfuzz import fuzz, process
 
 
 class Findable(Protocol):
-    """What can be found by its title, by what else it is called, or by what it does."""
+    """An entry that can be found by its title, by its other names, or by its purpose."""
 
     @property
     def title(self) -> str: ...
@@ -24,20 +24,20 @@ class Findable(Protocol):
 Entry = TypeVar("Entry", bound=Findable)
 
 TITLE, ALSO, DOES = 3.0, 2.0, 1.0
-"""Weights of what is found in a title, in another name, in what an entry does."""
+"""Weights of words found in a title, in another name, in the purpose of an entry."""
 LEAST = 75
-"""Per cent of its letters, in order, that a likeness must have."""
+"""Least per cent of a word's letters, in order, in a likeness."""
 NEAREST = 3
-"""So many are shown if nothing is found."""
+"""Entries shown if nothing is found."""
 _WHOLE, _START, _WORD, _INSIDE, _LIKE = 1.4, 0.9, 0.8, 0.6, 0.5
-"""Worth of a text that is the query, begins with it, has a word that does, has it, is like it.
+"""Worth of a query as a whole text, at its start, at a word's start, inside; of a likeness.
 
 Another name that is the query comes before a title that begins with it.
 """
 _APART = 0.8
 """Worth of words that are in several texts, or not beside each other."""
 _LEAST_LIKE = 3
-"""Least letters of a word for which something like it is looked for."""
+"""Least letters of a word for which similar words are looked for."""
 _FOLDED = str.maketrans("-_\u2009\u202f\u00a0’", "     '")
 
 Span = tuple[int, int]
@@ -46,7 +46,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[Entry]):
-    """What a query has found."""
+    """Entries that a query has found."""
 
     entries: tuple[Entry, ...]  # the best first
     nearest: bool = False  # whether they are only the nearest to a query that finds nothing
@@ -96,7 +96,7 @@ def _texts(entries: tuple[Any, ...]) -> _Texts:
 
 
 def _scores(words: Sequence[str], texts: _Texts, fuzzy: bool) -> dict[int, float]:
-    """Return how good each entry is that has the words together, or all of them somewhere."""
+    """Return the worth of each entry that has the words together, or all of them somewhere."""
     whole = _best(" ".join(words), texts, fuzzy)
     if len(words) == 1:
         return whole
@@ -108,7 +108,7 @@ def _scores(words: Sequence[str], texts: _Texts, fuzzy: bool) -> dict[int, float
 
 
 def _best(asked: str, texts: _Texts, fuzzy: bool) -> dict[int, float]:
-    """Return by an entry's number how good the best of its texts is, if any is."""
+    """Return the worth of each entry's best text, by the number of the entry."""
     numbers = [number for number, text in enumerate(texts.texts) if asked in text]
     if fuzzy and len(asked) >= _LEAST_LIKE:
         like = process.extract(
@@ -128,7 +128,7 @@ def _worth(asked: str, text: str, fuzzy: bool) -> float:
     if span is None:
         return 0.0
     begin, end = span
-    share = 0.05 * len(asked) / len(text)  # of two, the shorter text says less else
+    share = 0.05 * len(asked) / len(text)  # of two, the shorter text has fewer other words
     if text[begin:end] != asked:
         return _LIKE * (fuzz.ratio(asked, text[begin:end]) / 100) ** 2 + share
     if len(text) == len(asked):
@@ -139,7 +139,7 @@ def _worth(asked: str, text: str, fuzzy: bool) -> float:
 
 
 def _place(asked: str, text: str, fuzzy: bool) -> Span | None:
-    """Return where a text has what was asked for, if it can at the beginning of a word."""
+    """Return where a text has the asked words, if possible at the beginning of a word."""
     at = text.find(asked)
     while at > 0 and text[at - 1].isalnum():
         later = text.find(asked, at + 1)
@@ -171,7 +171,7 @@ def lit(query: str, text: str) -> list[Span]:
 
 
 def _joined(spans: Iterable[Span]) -> Iterable[Span]:
-    """Yield spans from left to right, those that meet as one."""
+    """Yield spans from left to right; spans that meet become one."""
     last: Span | None = None
     for begin, end in spans:
         if last is not None and begin <= last[1]:

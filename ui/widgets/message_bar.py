@@ -26,11 +26,11 @@ class MessageKind(Enum):
     """What a message is about, which decides how long it stays."""
 
     HINT = "hint"
-    """What happened or could be done: it disappears by itself."""
+    """Tells what happened or could be done; disappears by itself."""
     REFUSAL = "refusal"
-    """Why something was not done: it disappears when that is repaired, or with Escape."""
+    """Tells why something was not done; disappears when the cause is repaired, or with Escape."""
     FAILURE = "failure"
-    """What the user has to know in any case: it stays until its button is pressed."""
+    """Tells what the user has to know in any case; stays until its button is pressed."""
 
 
 def reading_ms(text: str) -> int:
@@ -44,7 +44,7 @@ class MessageBar(QFrame):
 
     A failure is hidden by a later hint or refusal, and comes back when that has disappeared.
 
-    anchor: the widget above which it is shown; when that moves, the message moves, too.
+    anchor: the widget above which the message is shown; the message moves with the widget.
     kind: kind of the message that is shown.
     life: runs while a hint is shown, and hides it at the end.
     close_button: dismisses the message.
@@ -198,7 +198,7 @@ class MessageBar(QFrame):
         return QRect(self._anchor.mapTo(window, QPoint()), self._anchor.size())
 
     def place(self) -> None:
-        """Move to the top of that part, as wide as the words need."""
+        """Move to the top of `room`, as wide as the words need."""
         room, px = self.room(), self._style.px
         edge = round(px(_EDGE))
         most = max(min(room.width() - 2 * edge, round(px(_WIDE))), 1)

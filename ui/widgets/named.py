@@ -1,4 +1,4 @@
-"""What a control is called: for tests and style sheets, for screen readers, and in its tip."""
+"""Names of a control: for tests and style sheets, for screen readers, and in its tip."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ui.widgets.focus import has_ring
 
 @guarded
 class Painted(QWidget):
-    """A widget of which subclasses say what is painted, and what the pointer and keys do."""
+    """A widget whose subclasses paint the picture, and handle the pointer and keys."""
 
     ground = True  # whether the colour of panels is below the picture
     ringed = True  # whether a ring shows that the widget has the focus

@@ -1,4 +1,4 @@
-"""How a long piece of work is shown in the header: words, share, time left, Cancel."""
+"""Progress of a long piece of work in the header: words, share, time left, Cancel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
 PATIENCE_MS = 250
-"""Work that ends sooner is not shown."""
+"""Milliseconds; work that ends sooner is not shown."""
 
 
 @guarded
@@ -21,7 +21,7 @@ class ElidedLabel(QLabel):
     """Words that end in an ellipsis instead of making the window wider."""
 
     def width_of(self, text: str) -> int:
-        """Return how wide it is with a text, in pixels."""
+        """Return the label's width with a text, in pixels."""
         margins = self.contentsMargins()
         return self.fontMetrics().horizontalAdvance(text) + margins.left() + margins.right()
 

@@ -31,18 +31,18 @@ LINKS = {
     CURVE: "Curve", TABLE: "Table", FORMULA: "Formula", DECODING: "Decoding", LESS: "Keep less",
 }  # fmt: skip
 BAR, BARRED = "bar", (CURVE, FORMULA, DECODING)
-"""The place of choices, and what has some."""
+"""The name of the place of choices, and the views that have choices."""
 _ONE_LINE = 700.0
 MOST_BOXES = 12
 """GPUs beyond which there is one box for all."""
 _SHADES = (0.62, 0.46, 0.34)
 _LARGEST, _ROOMY = 152.0, 1500.0
-"""Letters of the number, and the width from which headings are whole, units."""
+"""Height of the number's letters, and the width from which headings are whole, units."""
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceWord(Box):
-    """A word that can be changed; a control stands upon it, if anybody can use it now."""
+    """A word that can be changed; a control covers the word while controls are on show."""
 
     words: str
     font: QFont
@@ -54,11 +54,11 @@ class SentenceWord(Box):
 
 
 class LargeNumber(Text):
-    """A number in letters that fonts keep no images of: drawn as a shape, always the same."""
+    """A number in letters too large for glyph images: drawn as a shape, always the same."""
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
-            super().paint(painter, style, rect)  # files keep it as text
+            super().paint(painter, style, rect)  # files keep the number as text
             return
         font, path = self.font(style), QPainterPath()
         metrics = QFontMetricsF(font)
@@ -70,7 +70,7 @@ class LargeNumber(Text):
 
 @dataclass(frozen=True, eq=False)
 class BarLine(Box):
-    """The line of a bar, a click on which takes its way and element type."""
+    """The line of a bar; a click takes the bar's way and element type."""
 
     choice: CacheChoice
     kind: str
@@ -125,7 +125,7 @@ class CardPicture(Box):
 
 
 def _sentence(page: Page, c: CacheChoice, rect: QRectF) -> float:
-    """Put the sentence, in lines if it is too long for one; return where it ends."""
+    """Put the sentence, in lines if it is too long for one; return where the sentence ends."""
     withal = f"as {c.kind} with" if c.kind else "with"
     parts = (
         (c.base.name, "model"), (withal, ""), (count_text(c.tokens), "tokens"), ("tokens in", ""),
@@ -160,7 +160,7 @@ def _sentence(page: Page, c: CacheChoice, rect: QRectF) -> float:
 
 
 def _word(page: Page, c: CacheChoice, place: QRectF, words: str, key: str, size: float) -> None:
-    """Put a word; one that can be changed has the place of its control."""
+    """Put a word; a word that can be changed is the place of its control."""
     if key:
         page.put(
             SentenceWord(words, page.font(size, bold=True), c.controls, name=("word", key)), place
@@ -170,7 +170,7 @@ def _word(page: Page, c: CacheChoice, place: QRectF, words: str, key: str, size:
 
 
 def _number(page: Page, c: CacheChoice, found: MemoryNeed, rect: QRectF) -> None:
-    """Put the large number, whose bytes it is, and those of a token."""
+    """Put the large number, the words on its bytes, and the bytes of a token."""
     number, unit = decimal_bytes_text(found.cache).split(" ")
     size = _LARGEST
     while page.width(number, size, bold=True) + page.width(unit, 0.4 * size) > 0.94 * rect.width():
@@ -256,7 +256,7 @@ def _gpus(page: Page, c: CacheChoice, found: MemoryNeed, rect: QRectF) -> None:
 
 
 def _gpu(page: Page, c: CacheChoice, rect: QRectF, weights: int, cache: int) -> None:
-    """Put a GPU with what lies in it."""
+    """Put a GPU with weights and cache in it."""
     page.put(Plate(ground="field", border="border", thick=2 * page.u, radius=8 * page.u), rect)
     edge = max(4 * page.u, 2.0)
     inner = rect.adjusted(edge, edge, -edge, -edge)
@@ -286,7 +286,7 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     ways, u = sharings(c.base), page.u
     head = page.line(16) + page.line(13)
     axis = page.line(13)
-    # columns from the right: what lies against what, tokens a second, GPUs; bars take the rest
+    # columns from the right: weights against cache, tokens a second, GPUs; bars take the rest
     pad = max(24 * u, 10.0)
     rate = max(page.width("≈ 8 888.8", 17, code=True), page.width("tokens / s", 16)) + pad
     on_these = "on these GPUs, at most"
@@ -303,7 +303,7 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     if bars < 0.34 * rect.width():
         bars, gpus = bars + square * MOST_BOXES, count + pad
     high = min((rect.height() - head - axis) / len(ways), 132 * u)
-    if high < page.line(14):  # no room but for the chosen one
+    if high < page.line(14):  # room for the chosen way only
         ways = {c.model.kind: ways[c.model.kind]}
         high = min(max(rect.height() - head - axis, 0), page.line(24))
     pitch = max(33 * u, page.line(16.5))
@@ -375,7 +375,7 @@ def _gpu_lines(page: Page, c: CacheChoice, rect: QRectF, scale: float) -> None:
 
 
 def _way(page: Page, kind: str, below: tuple[str, str], rect: QRectF, *, linked: bool) -> None:
-    """Put the name of a way, and as much of what it is as has room."""
+    """Put the name of a way, and as much of its description as has room."""
     lines = [(kind, 24.0, "text", True), (below[0], 14.0, "muted", False)]
     lines += [(below[1], 14.0, "Q" if linked else "muted", False)]
     highs = list(accumulate(page.line(size) for _, size, _, _ in lines))
@@ -432,7 +432,7 @@ def _count(
 
 
 def _against(page: Page, rect: QRectF, found: MemoryNeed, *, current: bool) -> None:
-    """Put weights and cache as parts of one bar, and from where on the cache is larger."""
+    """Put weights and cache as parts of one bar, and the words on when the cache is larger."""
     high = max(18 * page.u, 8.0)
     bar = QRectF(rect.x(), rect.y() + 3 * page.u, rect.width(), high)
     if found.weights is not None:
@@ -447,7 +447,7 @@ def _against(page: Page, rect: QRectF, found: MemoryNeed, *, current: bool) -> N
 
 
 def _foot(page: Page, c: CacheChoice, rect: QRectF) -> None:
-    """Put what opens at the right, and at the left what the figures leave out."""
+    """Put the links at the right, and at the left a note on what the figures leave out."""
     right = rect.right()
     for name, title in reversed(LINKS.items() if c.controls else ()):
         words = f"{'▾' if c.opened == name else '▸'} {title}"

@@ -1,4 +1,4 @@
-"""What can be chosen: the words of the sentence, and what the curve shows."""
+"""The choices: the words of the sentence, and the settings of curve and formula."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
 OWN, OPEN = "own", "open"
 ACTS = (OPEN,)
-"""Entries of lists that do something: keys and the wheel pass by."""
+"""Entries of lists that are actions: keys and the wheel skip them."""
 _CONVENTION_TIPS = {
     "logical": "Every token in every layer, no cap.",
     "window_capped": "A layer with a sliding window holds its window at most (Beltagy et al. "
@@ -54,4 +54,4 @@ CHOICES = (
     _listed("page size", {str(n): f"pages of {n}" for n in PAGES},
             "Tokens of a page: allocated bytes are whole pages (Kwon et al. 2023, section 4.3)."),
 )  # fmt: skip
-"""Beside what is open below the card."""
+"""Choices beside the view that is open below the card."""

@@ -1,4 +1,4 @@
-"""What opens below the card: all figures as a table, the bytes as a product, decoding by token."""
+"""The views below the card: all figures as a table, the bytes as a product, decoding by token."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEAST_CONTEXT = 16
 
 
 def put_details(page: Page, c: CacheChoice, rect: QRectF) -> None:
-    """Put what is open; the curve is a widget of its own."""
+    """Put the open view; the curve is a widget of its own."""
     {TABLE: _table, FORMULA: _formula, DECODING: _decoding}[c.opened](page, c, rect)
 
 
@@ -67,7 +67,7 @@ def table_rows(c: CacheChoice) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
 
 
 def _table(page: Page, c: CacheChoice, rect: QRectF) -> None:
-    """Put the figures of all ways; the rows around the chosen one where not all have room."""
+    """Put the figures of all ways; with little room, only the rows around the chosen one."""
     rows, size = table_rows(c), 16.0
     line = page.line(size)
     fits = max(min(int(rect.height() // line) - 1, len(rows)), 1)
@@ -123,7 +123,7 @@ def formula_columns(c: CacheChoice) -> list[tuple[str, str]]:
 
 
 def gpu_lines(c: CacheChoice) -> tuple[Wordings, ...]:
-    """Return how GPUs, tokens a second and conversations follow, and which counts there are."""
+    """Return how GPUs, tokens a second and conversations are computed, and the counts."""
     found, gpu = c.needed(), c.gpu
     counts = "; ".join(
         f"{name} {decimal_bytes_text(getattr(c.counts, keys[0]))}"
@@ -201,7 +201,7 @@ def _lines(page: Page, lines: tuple[Wordings, ...], rect: QRectF, size: float = 
 
 
 def step_words(c: CacheChoice, step: DecodeStep) -> tuple[str, ...]:
-    """Return what the newest tokens move, longest first."""
+    """Return the bytes that the newest tokens move in words, longest first."""
     many = plural(step.batch, "token")
     number = f"token {count_text(step.tokens)}" if step.batch == 1 else f"a step of {many}"
     written, read = decimal_bytes_text(step.written), decimal_bytes_text(step.read)
@@ -276,7 +276,7 @@ class Gone(Box):
 
 
 def _decoding(page: Page, c: CacheChoice, rect: QRectF) -> None:
-    """Put what the layers keep, and what the newest token writes and reads."""
+    """Put the tokens that the layers keep, and the bytes that the newest token moves."""
     step = decode_step(c.model, c.tokens, c.dtype, c.batch)
     y, size = rect.y(), 17.0
     if c.controls:
@@ -304,7 +304,7 @@ def _decoding(page: Page, c: CacheChoice, rect: QRectF) -> None:
 
 
 def _held(page: Page, step: DecodeStep, group: GroupStep, rect: QRectF) -> None:
-    """Put a bar of the tokens that each layer holds, oldest first; those dropped hatched."""
+    """Put a bar of the tokens that each layer holds, oldest first; dropped ones are hatched."""
     context = context_of(step.tokens)
     words = f"of {count_text(context)}"
     wide = page.width(words, 13) + 6

@@ -20,7 +20,7 @@ from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, plural
 
 MIN_SIZE = QSizeF(430, 150)
-"""Below this the text shrinks."""
+"""Size below which the text shrinks."""
 _MAP = 0.46
 """Largest share of the width that the map takes."""
 _FIRST = 0.34
@@ -28,20 +28,20 @@ _FIRST = 0.34
 _LEAST_ROW = 3.0
 """Least height of the row that is marked, at scale 1."""
 _PIECE = "##"
-"""Begins a token that continues a word."""
+"""Prefix of a token that continues a word."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeptState:
-    """What the picture shows."""
+    """The contents of the picture."""
 
     found: Pressure  # the layer
-    decoded: Decoded  # what it has kept at each step
-    chosen: Evicted  # by which policy, how many
+    decoded: Decoded  # the tokens kept at each step
+    chosen: Evicted  # the policy, and how many tokens it keeps
     step: int  # the step whose tokens are written out
 
     def at(self, step: int) -> KeptState:
-        """Return the same at another step."""
+        """Return the state at another step."""
         return replace(self, step=step)
 
     @cached_property
@@ -51,7 +51,7 @@ class KeptState:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the step reads, longest first."""
+        """The tokens that the step reads in words, longest first."""
         read = int(self.decoded.kept[0, self.step].sum())
         so_far = self.step + 1
         name = f"{self.chosen.policy.name[0].upper()}{self.chosen.policy.name[1:]}"
@@ -67,7 +67,7 @@ class KeptState:
 
     @property
     def pieces(self) -> list[tuple[str, float]]:
-        """The tokens of the step with their shares; those that are gone as a count, with 0."""
+        """The tokens of the step with their shares; gone tokens as a count, with share 0."""
         out: list[tuple[str, float]] = []
         gone, w = 0, self.found.layer.workload
         for token, share in enumerate(self.shares[self.step, : self.step + 1]):
@@ -82,7 +82,7 @@ class KeptState:
 
 
 def paint_kept(painter: QPainter, state: KeptState, style: Style, rect: QRectF) -> None:
-    """Paint the map of all steps with one marked, and the tokens that this one reads."""
+    """Paint the map of all steps with one marked, and the tokens that this step reads."""
     style = readable(fitting(style, rect, MIN_SIZE))
     px = style.px
     line = px(17)
@@ -106,7 +106,7 @@ def paint_kept(painter: QPainter, state: KeptState, style: Style, rect: QRectF) 
 
 
 def _paint_map(painter: QPainter, state: KeptState, style: Style, box: QRectF) -> None:
-    """Paint what is read at every step: the more KV heads, the brighter."""
+    """Paint the tokens read at every step: the more KV heads, the brighter."""
     theme, n = style.theme, state.found.layer.tokens
     painter.fillRect(box, QColor(theme.panel))
     later = np.triu(np.ones((n, n), dtype=bool), 1)
@@ -165,7 +165,7 @@ def _paint_words(painter: QPainter, state: KeptState, style: Style, place: QRect
 
 
 def _paint_legend(painter: QPainter, state: KeptState, style: Style, place: QRectF) -> None:
-    """Say what colours mean."""
+    """Paint the legend of the colours."""
     theme, px = style.theme, style.px
     heads = state.found.layer.workload.kv_heads
     bar = QRectF(place.x(), place.y() + px(4), px(42), place.height() - px(8))

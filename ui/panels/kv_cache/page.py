@@ -68,7 +68,7 @@ class Page:
         return max(size * self.u, self._least)
 
     def line(self, size: float) -> float:
-        """Return the height of a line of such letters."""
+        """Return the height of a line of letters."""
         return _LINE * self.letters(size)
 
     def font(self, size: float, *, bold: bool = False, code: bool = False) -> QFont:
@@ -88,7 +88,7 @@ class Page:
         self, rect: QRectF, words: Wordings, size: float, tone: Tone = "text",
         align: Qt.AlignmentFlag = LEFT, *, bold: bool = False, code: bool = False,
     ) -> float:  # fmt: skip
-        """Put words into a line; return where they end, of those from the left."""
+        """Put words into a line; return where words that are aligned left end."""
         kind = FigureText if code else Text
         scaled = self.letters(size) / self.style.scale
         self.put(kind(words, tone, align, size=scaled, bold=bold), rect)

@@ -1,4 +1,4 @@
-"""The dock of the KV cache: how much memory it takes, and what it costs to keep less of it."""
+"""The dock of the KV cache: how much memory the cache takes, and the cost of a smaller cache."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "cache type": ("dtype", str),
     "weights type": ("weights_dtype", str),
 }
-"""Which field a choice sets, and what it makes of a value."""
+"""The field that a choice sets, and the function that makes the field's value."""
 _TICK_MS = 60
 """How long a token is shown while decoding plays."""
 _SIDE = 12
 
 
 def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
-    """Load plots beside the window: what is drawn does not depend on the run."""
+    """Load plots in the background: the pictures do not depend on the run."""
     load_plots()
 
 
 class CardStudy(Study[None, CacheChoice]):
-    """The card as a picture: what is pressed becomes the sentence, or opens."""
+    """The card as a picture: a press changes the sentence, or opens a view."""
 
     name, title, pictured = "cache", "KV cache", "How much memory"
     room, smallest = QSizeF(1100, 690), 1.0
@@ -119,13 +119,13 @@ CARD = CardStudy()
 
 @guarded
 class MemoryCard(PlotPanel[None]):
-    """A sentence whose words are its controls, and what follows from it.
+    """A sentence whose words are its controls, and the figures that follow from it.
 
-    session: it gives the first GPU, and reports files that cannot be used.
+    session: gives the first GPU, and reports files that cannot be used.
     """
 
     less = Signal()
-    """Somebody wants to see what keeping less costs."""
+    """A user asks for the cost of a smaller cache."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("memory_card", CARD.title, CHOICES)
@@ -179,7 +179,7 @@ class MemoryCard(PlotPanel[None]):
         self.take(choice)
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen; everything else is as in a new window."""
+        """Show a lesson's choices; everything else is as in a new window."""
         model = models()[choices.model or LESSON_MODEL]
         opened = "" if choices.card in (None, LESS) else choices.card
         self._show(CacheChoice(model, self.choice.gpu, choices.tokens or LESSON_TOKENS,
@@ -203,7 +203,7 @@ class MemoryCard(PlotPanel[None]):
         self.take(replace(self.choice, published=model, changed=None, kind=""))
 
     def take(self, choice: CacheChoice) -> None:
-        """Show what a user has chosen, here and in the panels that follow."""
+        """Show a user's choice, here and in the panels that follow."""
         if choice.opened == LESS:
             self.less.emit()
             return
@@ -297,7 +297,7 @@ class MemoryCard(PlotPanel[None]):
         self.picture.update()
 
     def arrange(self) -> None:
-        """Place the picture, and on it the controls in their words, and what is open."""
+        """Place the picture, the controls on their words, and the open view."""
         style, edge = self.style_now, round(self.style_now.px(_SIDE))
         self.picture.setGeometry(self.rect().adjusted(edge, edge // 2, -edge, -edge // 2))
         found, c = self.picture.scene, self.choice
@@ -330,9 +330,9 @@ class MemoryCard(PlotPanel[None]):
 
 
 class CachePanel(Panel[None]):
-    """Two views, of which one is seen: the card, and a captured layer under pressure.
+    """Two views, one at a time: the card, or a captured layer under pressure.
 
-    session: it gives the run, and reports files that cannot be used.
+    session: gives the run, and reports files that cannot be used.
     """
 
     def __init__(self, session: Session) -> None:

@@ -13,7 +13,7 @@ from ui.panels.kv_cache.state import ALL_TOKENS, TYPE_NAMES, CacheChoice, count_
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 _SUPPOSED_WINDOW = 4096
-"""Window of a model that has none: that of Mistral 7B (Jiang et al. 2023, table 1)."""
+"""Window for a model without one: the window of Mistral 7B (Jiang et al. 2023, table 1)."""
 _LINES: dict[str, tuple[str, Dash, Marker]] = {
     "MHA": ("text", "dash", "square"),
     "GQA": ("K", "solid", "circle"),
@@ -29,8 +29,8 @@ class Way:
 
     name: str  # ``MHA``, ``GQA``, ``MQA``, ``MLA`` or ``windowed``
     words: str  # its shape
-    model: AttentionModel  # the model in that way
-    own: bool  # whether the model is made so
+    model: AttentionModel  # the model in this way
+    own: bool  # whether the model itself uses this way
 
 
 def ways(model: AttentionModel) -> tuple[Way, ...]:
@@ -62,7 +62,7 @@ def shape_words(model: AttentionModel) -> str:
 def cache_plot(choice: CacheChoice) -> PlotModel:
     """Return the curves of all ways, the weights and the GPU's memory as lines, the tokens.
 
-    For an audience there is the model as it is made, and without its window if it has one.
+    An audience sees only the model's own way, and the model without its window if it has one.
     """
     curves = _curves(replace(choice, tokens=choice.most, opened="", decodes=False, controls=True))
     memory, weights = choice.gpu.memory_bytes, weight_bytes(choice.model, choice.weights_dtype)

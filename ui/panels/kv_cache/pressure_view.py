@@ -1,4 +1,4 @@
-"""A captured layer whose cache is small: the error of O against bytes, and what it keeps."""
+"""A captured layer with a small cache: the error of O against bytes, and the kept tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TYPES = {"fp8": "fp8 e4m3", "int8": "int8", "int4": "int4"}
 
 
 def source_words(found: Pressure) -> str:
-    """Return which layer it is, and how it is masked."""
+    """Return which layer is shown, and how the layer is masked."""
     w = found.layer.workload
     name = "this run" if w.file is None else w.file.title
     trained = w.file is not None and w.file.said.causal is False
@@ -61,7 +61,7 @@ def source_words(found: Pressure) -> str:
 def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
     """Return the error of O over the bytes that are kept.
 
-    found: what was tried; a click on a point of a policy stands for that policy and its budget.
+    found: the results; a click on a policy's point stands for the policy and its budget.
     """
     curves = []
     for policy, (role, dash, marker) in zip(POLICIES, _POLICY_LOOKS, strict=True):
@@ -161,10 +161,10 @@ _ONE_LINE = 520
 
 
 class PressureView(PlotPanel[None]):
-    """What a policy keeps of a layer as a picture, and all policies and element types as a plot.
+    """The tokens that a policy keeps as a picture, all policies and element types as a plot.
 
     A run that is of no captured layer, or that could not have been generated, is replaced by a
-    layer that comes with Tilescope. It is made beside the window.
+    layer that comes with Tilescope. The results are computed in the background.
     """
 
     room = QSizeF(520, 480)  # controls of a view this large are written at their own scale
@@ -224,7 +224,7 @@ class PressureView(PlotPanel[None]):
         self._session.tasks.start("pressure", "what a smaller cache costs", job, done)
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen, now or as soon as the layer is known."""
+        """Show a lesson's choices, now or as soon as the layer is known."""
         self.policy = policy_named(choices.policy or POLICIES[0].name)
         self.bar.show_chosen("policy", self.policy.name)
         self._asked = choices.budget, choices.step
@@ -233,7 +233,7 @@ class PressureView(PlotPanel[None]):
             self._decode()
 
     def chosen_now(self) -> dict[str, Any]:
-        """Return the policy, and where the sliders are, by the keys of lessons."""
+        """Return the policy and the values of the sliders, by the keys of lessons."""
         said: dict[str, Any] = {"policy": self.policy.name}
         if self.found is not None:
             said |= {"budget": self.budget.value(), "step": self.step.value()}
@@ -251,7 +251,7 @@ class PressureView(PlotPanel[None]):
                 slider.setValue(value)
 
     def choose(self, name: str, value: str) -> None:
-        """Accept a choice; the views are the dock's."""
+        """Accept a choice of policy; the dock takes a choice of view."""
         if name == "policy":
             self.policy = policy_named(value)
             self._decode()
@@ -265,7 +265,7 @@ class PressureView(PlotPanel[None]):
         self.bar.choose("policy", name)
 
     def _decode(self) -> None:
-        """Decode the layer with what is chosen, and show it."""
+        """Decode the layer with the chosen policy and budget, and show the result."""
         found, policy, budget = self.found, self.policy, self.budget.value()
         self._label()
         if found is None:
@@ -315,7 +315,7 @@ class PressureView(PlotPanel[None]):
         self.plot.setGeometry(plot)
 
     def _arrange_sliders(self, left: int, top: int, width: int, style: Style) -> int:
-        """Place both sliders with their labels; return where they end."""
+        """Place both sliders with their labels; return their lower end."""
         line, gap = round(style.px(_LINE)), round(style.px(8))
         font = style.text_font(12)
         side = round(text_width(font, "9 999 tokens kept")) + gap

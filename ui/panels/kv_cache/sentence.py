@@ -30,7 +30,7 @@ from ui.widgets.focus import has_ring
 from ui.widgets.named import named
 
 _PAUSE_MS = 1000
-"""After which letters begin another name."""
+"""Pause after which letters begin another name."""
 _STEPS = {
     Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -5, Qt.Key.Key_PageDown: 5,
     Qt.Key.Key_Home: -1000, Qt.Key.Key_End: 1000,
@@ -99,7 +99,7 @@ class WordBox(ChoiceBox):
         return super().event(event)
 
     def step(self, by: int) -> None:
-        """Take a choice so many further on; what does something else has to be clicked."""
+        """Take the choice `by` places further on; an action has to be clicked."""
         entries, on = self.model(), Qt.ItemFlag.ItemIsEnabled
         allowed = [
             n
@@ -197,7 +197,7 @@ class TokenBox(QSpinBox):
         return state, text, at
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint what the line edit, which has no ground, stands on."""
+        """Paint the ground below the line edit, which has none of its own."""
         with painting(self) as painter:
             theme, place = self._style_now.theme, QRectF(self.rect())
             paint_ground(

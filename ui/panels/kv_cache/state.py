@@ -1,4 +1,4 @@
-"""What the memory card shows: the words of its sentence, and the choices of what opens below it."""
+"""The state of the memory card: the words of its sentence, and the choices of views below it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_LAYERS, _MOST_SIZE, _SIZE_STEP = 160, 512, 8
 
 @dataclass(frozen=True, slots=True)
 class CacheChoice:
-    """What the cache is counted for."""
+    """The model, GPU and settings that the cache is counted for."""
 
     published: AttentionModel
     gpu: Gpu
@@ -45,14 +45,14 @@ class CacheChoice:
     convention: Convention = "window_capped"  # which count curve and formula show
     page_size: int = PAGE_SIZE
     log: bool = True  # whether the axes of the curve are logarithmic
-    opened: str = ""  # what is open in place of the bars
+    opened: str = ""  # the view that is open in place of the bars
     decodes: bool = False  # whether every conversation is given one token after another
     controls: bool = True  # whether somebody can use the words of the sentence
-    slide: bool = False  # whether an audience sees it: then a curve has all the room
+    slide: bool = False  # whether an audience sees the card: then a curve has all the room
 
     @property
     def base(self) -> AttentionModel:
-        """The model before another way to share its heads is supposed."""
+        """The model with its own way to share heads."""
         return self.changed or self.published
 
     @property
@@ -72,18 +72,18 @@ class CacheChoice:
 
     @property
     def types(self) -> tuple[str, str, str]:
-        """Element types of two bytes, of one and of half a byte: the chosen one in its place."""
+        """A wide element type, one of a byte and one of half a byte; `dtype` takes its place."""
         wide = self.dtype if self.dtype in ("float32", "bfloat16") else "float16"
         return wide, "int8" if self.dtype == "int8" else "fp8", "int4"
 
     def needed(self, kind: str = "", dtype: str = "") -> MemoryNeed:
-        """Return what is needed, where heads are shared so and the cache is of this type."""
+        """Return the memory needed with heads shared as `kind` and a cache of type `dtype`."""
         model = sharings(self.base)[kind] if kind else self.model
         wide = dtype or self.dtype
         return need(model, self.tokens, self.gpu, wide, self.weights_dtype, self.batch)
 
     def taking(self, kind: str, dtype: str) -> CacheChoice:
-        """Return the choice with heads shared so, and the cache of this type."""
+        """Return the choice with heads shared as `kind` and a cache of type `dtype`."""
         return replace(self, kind="" if kind == self.base.kind else kind, dtype=dtype)
 
     def at(self, tokens: int) -> CacheChoice:

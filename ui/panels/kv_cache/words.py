@@ -20,7 +20,7 @@ def product_words(model: AttentionModel, dtype: str) -> str:
 
 
 def figures(count: int, largest: int) -> str:
-    """Return bytes in the unit of the largest of a column."""
+    """Return bytes in the unit of the largest value in a column."""
     unit = decimal_bytes_text(largest).split(" ")[1]
     scale = 1000 ** ("B", "kB", "MB", "GB", "TB", "PB").index(unit)
     return f"{count / scale:.2f} {unit}"

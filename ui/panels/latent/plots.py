@@ -36,11 +36,11 @@ _QUANTITIES: dict[Quantity, tuple[str, str, Words]] = {
     "bytes": ("requested bytes", "fewer bytes", bytes_text),
     "time": ("least time, by the data sheet", "less time", time_text),
 }
-"""What stands on the axis of a figure, what the cheaper way takes, and a value in words."""
+"""The axis title of a quantity, words on the cheaper way, and the text of a value."""
 
 
 def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
-    """Return what both ways cost over the number of queries."""
+    """Return the costs of both ways over the number of queries."""
     layer, at = found.layer, found.crossovers[quantity]
     axis, fewer, text = _QUANTITIES[quantity]
     curves = []

@@ -23,8 +23,8 @@ Found = TwoWays | SharedLayer
 class Latent(Study[Found, PlotModel]):
     """Absorbed beside made keys and values over the queries, and errors of smaller caches.
 
-    What is shown is of the run, if it has a latent, or is of a trained layer; else of a model, or
-    of a shipped layer.
+    The plots are of the run, if it has a latent or is of a trained layer; else of a model, or of
+    a shipped layer.
     """
 
     name, title, doing, choices = "latent", "Latent", "what a latent costs", CHOICES

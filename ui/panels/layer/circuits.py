@@ -1,4 +1,4 @@
-"""A head as two matrices of the width of X: what it reads by, and what it writes."""
+"""A head as two matrices of the width of X: one for what the head reads, one for its writing."""
 
 from __future__ import annotations
 

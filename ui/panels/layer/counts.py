@@ -28,7 +28,7 @@ _QUANTITIES: tuple[tuple[tuple[str, str], str, Callable[[HeadCount], int]], ...]
     (("scores, in h maps", "scores"), "h N²", lambda each: each.scores),
     (("exponentials", "exps"), "h N²", lambda each: each.exponentials),
 )
-"""Names, formulas, and what of a `HeadCount` they are: what stays, then what multiplies."""
+"""Names, formulas and `HeadCount` values: first constant quantities, then growing ones."""
 
 
 class CountLine(NamedTuple):
@@ -37,8 +37,8 @@ class CountLine(NamedTuple):
     names: tuple[str, ...]
     formula: str
     value: int
-    factor: float  # of the value of one head
-    share: float  # of the largest of its values for all numbers of heads
+    factor: float  # relative to the value with one head
+    share: float  # relative to the largest value over all numbers of heads
 
 
 def counts_of(state: LayerState) -> tuple[HeadCount, ...]:
@@ -48,7 +48,7 @@ def counts_of(state: LayerState) -> tuple[HeadCount, ...]:
 
 
 def count_at(state: LayerState) -> int:
-    """Return which of them is shown: the one supposed, or as many as the layer has, or nearest."""
+    """Return the place of the count on show: the supposed one, or the nearest to the layer's."""
     counts, own = counts_of(state), state.run.heads
     if state.supposed is not None:
         return min(state.supposed, len(counts) - 1)
@@ -64,7 +64,7 @@ def lines(state: LayerState) -> Iterator[CountLine]:
 
 
 def words_of_counts(state: LayerState) -> Words:
-    """Return what is supposed."""
+    """Return the number of heads on show, in words."""
     now, own = counts_of(state)[count_at(state)], state.run.heads
     one = f"D = {now.width} in {count_text(now.heads)} head{'s' * (now.heads > 1)} of {now.depth}"
     run = "as many as this layer has" if now.heads == own else f"this layer has {own}"
@@ -78,7 +78,7 @@ def described(state: LayerState) -> Iterator[str]:
 
 
 def count_picture(state: LayerState) -> Box:
-    """Return what more heads cost: a weight in slices, maps of scores, and figures."""
+    """Return the costs of more heads: a weight in slices, maps of scores, and figures."""
     now = counts_of(state)[count_at(state)]
     maps = f"{count_text(now.heads)} score map{'s' * (now.heads > 1)} of {now.rows} × {now.rows}"
     weight = f"W_Q, W_K, W_V: {now.heads} × {now.depth} columns"
@@ -109,7 +109,7 @@ def count_picture(state: LayerState) -> Box:
 
 
 def _bar(line: CountLine) -> Bar:
-    """Return a value beside the largest that it has with any number of heads."""
+    """Return a value as a share of its largest value over all numbers of heads."""
     stays = line.factor == line.share == 1
     return Bar(0, line.share, "muted" if stays else "current", top=0.2, deep=0.6)
 
@@ -121,7 +121,7 @@ def _weight(heads: int, style: Style) -> QImage:
 
 
 def _paint_maps(now: HeadCount, painter: QPainter, style: Style, box: QRectF) -> None:
-    """Paint the map of each head, all of one size: as large as the most of them let it be."""
+    """Paint the map of each head, at the size at which the most possible heads would fit."""
     across, step = squares(now.width, box.width(), box.height())
     size = max(step - min(style.px(3), 0.25 * step), 1.0)
     for head in range(now.heads):

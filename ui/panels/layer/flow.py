@@ -50,9 +50,9 @@ _STAGES = (
     ("q", "wq", "q"), ("k", "wk", "k"), ("v", "wv", "v"), ("o", _TILES), ("o", "o"),
     ("concat", "concat"), ("y", "wo"), ("y", "y"),
 )  # fmt: skip
-"""Each stage with what stands inside its place, or in its two places."""
+"""Each stage with the parts inside its place; stages o and y have two places."""
 _LEAST = 0.3
-"""Least side of a matrix, as a share of the longest: a flat one is still seen."""
+"""Least side of a matrix, as a share of the longest: a flat matrix is still seen."""
 _CELL = QSizeF(72, 36)
 """Largest cells at scale 1."""
 _MOST_ROWS = 4
@@ -61,7 +61,7 @@ _MOST_ROWS = 4
 
 @dataclass(frozen=True, eq=False)
 class FlowPicture(Box):
-    """A layer from X to Y at a share of an op, and what is said of a stage of it."""
+    """A layer from X to Y at a share of an op, and words on one stage."""
 
     state: LayerState
 
@@ -122,7 +122,7 @@ class FlowPicture(Box):
         yield from moves
 
     def _tiles(self, style: Style, box: QRectF, rect: QRectF) -> Iterator[Placed]:
-        """Yield the tiles of the current head in small, and in words where the run is."""
+        """Yield the tiles of the current head in small, and the run's place in words."""
         now, line = self.state.snapshot, style.px(17)
         program, w = now.program, now.program.workload
         yield Placed(Canvas(partial(_paint_tiles, now)), box)
@@ -173,12 +173,12 @@ def flow_places(run: LayerRun, style: Style, rect: QRectF) -> dict[str, QRectF]:
 
 
 def _with_name(style: Style, box: QRectF) -> QRectF:
-    """Return a matrix with the width that its name may have."""
+    """Return the box of a matrix with the width that its name may have."""
     return style.inset(box, -3, 0, -3, 0)
 
 
 def _name_place(style: Style, box: QRectF) -> QRectF:
-    """Return where a matrix is named; longer than a narrow matrix is wide."""
+    """Return the place of a matrix's name; wider than a narrow matrix."""
     wide, high = _with_name(style, box), style.px(19) + band_of(style)
     return QRectF(wide.x(), box.y() - high, wide.width(), style.px(18))
 
@@ -205,7 +205,7 @@ def between(start: QRectF, end: QRectF, share: float) -> QRectF:
 
 
 def mixed_rows(run: LayerRun, rows: range, heads: int) -> F32:
-    """Return some rows of Y when W_O has added so many of the heads: a sum of the first terms."""
+    """Return some rows of Y when W_O has added the first `heads` heads, as a sum of terms."""
     some = run.shares[:heads, rows.start : rows.stop].astype(np.float64).sum(axis=0)
     return np.asarray(some + run.bias, dtype=np.float32)
 
@@ -223,7 +223,7 @@ def _ground(state: LayerState, stage: str) -> Box:
 
 
 def _paint_arrows(boxes: dict[str, QRectF], painter: QPainter, style: Style, _: QRectF) -> None:
-    """Paint arrows from each matrix to what is made of it."""
+    """Paint arrows from each matrix to the matrix that is made from it."""
     px, band = style.px, band_of(style) + style.px(8)
     one, two = boxes["o"], _name_place(style, boxes["concat"])
     x = one.center().x()
@@ -252,11 +252,11 @@ def _paint_tiles(now: Snapshot, painter: QPainter, style: Style, rect: QRectF) -
     painter.restore()
 
 
-# --- what is said of a stage ------------------------------------------------------------------
+# --- words on a stage -------------------------------------------------------------------------
 
 
 def _detail(state: LayerState) -> Box:
-    """Return what is said of the stage that is shown, and of the row that the board explains."""
+    """Return the words on the shown stage, and on the row that the board explains."""
     run, stage, tables = state.run, state.shown, list[Box]()
     if stage == "o" and run.heads == 1 and len(state.whole) <= _MOST_ROWS:
         for name, values in _small(state).items():
@@ -277,7 +277,7 @@ def _detail(state: LayerState) -> Box:
 
 
 def _small(state: LayerState) -> dict[str, F32]:
-    """Return what is written out of a small layer: statistics of tiles, or scores and weights."""
+    """Return the tensors of a small layer to write out: tile statistics, or scores and weights."""
     run = state.run
     if not run.plain:
         kept = {name: run.statistics[name] for name in ("m", "l", "lse") if name in run.statistics}

@@ -22,13 +22,13 @@ from ui.panels.layer.state import Bools
 from ui.panels.layer.words import cell_words
 
 MOST_NUMBERS = 144
-"""Numbers of a matrix up to which they are written into their cells."""
+"""Most numbers of a matrix that are written into their cells."""
 _FEW = 64
 """Numbers up to which the largest one sets the scale of colours."""
 _MOST = 1.6 * LABEL
 """Size of the largest digits; the smallest are a pixel less than labels, in a lecture, too."""
 _SHARE, _LOW_SHARE = 0.68, 0.78
-"""How much of a cell's height its number takes, and at most in a low cell."""
+"""Share of a cell's height that its number takes, and the most in a low cell."""
 
 
 def limit_of(values: F32) -> float:
@@ -39,7 +39,7 @@ def limit_of(values: F32) -> float:
 
 
 def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
-    """Return the font in which all numbers of a matrix fit their cells; None: they do not."""
+    """Return the font in which all numbers of a matrix fit their cells; None: they do not fit."""
     if values.size > MOST_NUMBERS:
         return None
     rows, cols = values.shape
@@ -54,7 +54,7 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
 
 
 def rows_box(box: QRectF, rows: range, count: int) -> QRectF:
-    """Return the place of some of the rows that a box has."""
+    """Return the place of some rows of a box."""
     high = box.height() / count
     return QRectF(box.x(), box.y() + high * rows.start, box.width(), high * len(rows))
 
@@ -78,8 +78,8 @@ def laid(
 ) -> list[list[QRectF]]:  # fmt: skip
     """Return the places of matrices in columns side by side, as large as their shapes say.
 
-    largest: rows and columns that are as long as can be, though a cell is no larger than `cell`.
-    least: the least side of a matrix as a share of the longest, so that a flat one is still seen.
+    largest: rows and columns that take all the room, though a cell is no larger than `cell`.
+    least: the least side of a matrix as a share of the longest: a flat matrix is still seen.
     gap, edge, head: room between columns, at both sides, and above each matrix.
     """
     wide = [max(max(cols / largest[1], least) for _, cols in column) for column in columns]
@@ -106,19 +106,19 @@ class Matrix(Box):
     """A matrix with bands of heads; the pointer reads its numbers and finds (`id`, row, column)."""
 
     values: F32
-    colour: str  # the tensor whose colours it has
+    colour: str  # the tensor whose colours the matrix has
     said: str = ""  # its name in a line of text
-    rows: Bools | None = None  # (N,) those that exist, or (H, N) in each slice; None: all
+    rows: Bools | None = None  # (N,) rows that exist, or (H, N) in each slice; None: all
     slices: tuple[range, ...] = ()  # the heads of each slice
     by_rows: bool = False  # whether its slices are rows
     limit: float | None = None  # the magnitude at which colours end; None: of its numbers
     positive: bool = False  # whether colours begin at 0: no number is below it
-    font: QFont | None = None  # of its numbers; None: that in which they fit
+    font: QFont | None = None  # of its numbers; None: a font in which they fit
     written: bool = True  # whether its numbers are written into their cells where they fit
     bare: bool = False  # whether it has no ground and no frame
     tallest: float = math.inf  # largest height of a row in a column of boxes
     square: bool = False  # whether it is the largest square in the middle of its place
-    frames: tuple[tuple[range, range], ...] = ()  # rows and columns around which frames are
+    frames: tuple[tuple[range, range], ...] = ()  # rows and columns with frames around them
     tone: Tone = "current"  # of frames
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:

@@ -1,4 +1,4 @@
-"""One stage of a layer at large: what it takes and what it makes, with the sum of one number."""
+"""One stage of a layer at large: its inputs and its output, with the sum of one number."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Item(NamedTuple):
 
     latex: str  # its name
     matrix: Matrix
-    before: str = ""  # the sign between it and the one before it, such as ``×``
-    marks: str = ""  # what goes into the explained number: its "row", its "column", the "cell"
+    before: str = ""  # the sign before the matrix, such as ``×``
+    marks: str = ""  # the part marked for the explained number: "row", "column" or "cell"
 
 
 def items_of(state: LayerState) -> tuple[Item, ...]:
-    """Return the matrices of a stage from left to right; the last is what it makes."""
+    """Return the matrices of a stage from left to right; the last is the output."""
     make = {"o": _tiles, "concat": _concat}.get(state.shown, _product)
     return tuple(make(state))
 
@@ -72,7 +72,7 @@ def _product(state: LayerState) -> Iterator[Item]:
 
 
 def _concat(state: LayerState) -> Iterator[Item]:
-    """Yield O of each head, or of all of them if they are many, and the concat."""
+    """Yield O of each head, or of all heads together if they are many, and the concat."""
     run = state.run
     if run.heads > _APART:
         yield _item(run, "o", state.whole)

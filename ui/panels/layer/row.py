@@ -1,4 +1,4 @@
-"""What each head gives to one row of Y: stacks of signed pieces, one for each dimension."""
+"""The share of each head in one row of Y: stacks of signed pieces, one for each dimension."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ui.panels.layer.words import cell_words
 from ui.panels.study import Words
 
 _APART = 6.0
-"""Pixels of a stack from which there is a gap between neighbours."""
+"""Width of a stack from which neighbours have a gap between them, pixels."""
 _FINEST = 3.0
-"""Pixels that a stack needs at least; of more dimensions the first ones are shown."""
+"""Least width of a stack, pixels; if not all dimensions fit, the first ones are shown."""
 _NAMED = 8
-"""Heads that have a colour and a name; of more, those that give the most."""
+"""Most heads that have a colour and a name; of more heads, the ones that give the most."""
 
 
 def words_of_row(state: LayerState) -> Words:
-    """Return what is shown, and how the stacks are read."""
+    """Return the title of the row, and how to read the stacks."""
     name = f"{row_name(state.snapshot.program.workload, state.shown_row)} of Y"
     less = ", less its bias" if "bo" in state.run.layer.weights else ""
     heads, given = len(state.finished), len(state.done)
@@ -45,7 +45,7 @@ def words_of_row(state: LayerState) -> Words:
 
 
 def head_words(state: LayerState, shares: RowShares, head: int) -> tuple[str, ...]:
-    """Return what a head gives in all, longest first."""
+    """Return the whole share of a head in words, longest first."""
     if head not in state.done:
         return f"head {head}: not yet", f"{head}: –"
     said = f"{number_text(100 * shares.along[head], 1)} %"
@@ -54,7 +54,7 @@ def head_words(state: LayerState, shares: RowShares, head: int) -> tuple[str, ..
 
 
 def described(state: LayerState) -> Iterator[str]:
-    """Yield what each head gives."""
+    """Yield the share of each head in words."""
     shares = row_shares(state.run, state.shown_row)
     return (head_words(state, shares, head)[0] for head in range(len(state.finished)))
 
@@ -67,7 +67,7 @@ def named_heads(shares: RowShares) -> list[int]:
 
 
 def row_picture(state: LayerState) -> Box:
-    """Return Y, in which a row is chosen unless nobody can, the stacks of the row and its heads."""
+    """Return Y, where a user chooses a row, the stacks of the row, and its heads."""
     row, shares = state.shown_row, row_shares(state.run, state.shown_row)
     named = named_heads(shares)
     others = len(shares.along) - len(named)
@@ -92,7 +92,7 @@ def row_picture(state: LayerState) -> Box:
 
 @dataclass(frozen=True, eq=False)
 class StackPlot:
-    """Where the pieces of the first dimensions are."""
+    """The places of the pieces, for the first dimensions."""
 
     rect: QRectF
     ends: tuple[F64, F64]  # (H, D) where pieces begin and end

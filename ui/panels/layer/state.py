@@ -1,4 +1,4 @@
-"""What the panel shows of a layer, as plain data."""
+"""The panel's state for a layer, as plain data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ui.session.tasks import Report
 
 Bools = NDArray[np.bool_]
 PROJECTED = ("q", "k", "v")
-"""What X is turned into, from top to bottom."""
+"""The projections of X, from top to bottom."""
 WEIGHTS = {"q": "wq", "k": "wk", "v": "wv", "y": "wo"}
 """The weight of each stage that has one."""
 COLOURS = {
     "wq": "Q", "q": "Q", "wk": "K", "k": "K", "wv": "V", "v": "V", "wo": "O", "o": "O",
     "concat": "O", "m": "m", "l": "l", "lse": "LSE", "qk": "S", "s": "S", "a": "P",
 }  # fmt: skip
-"""Whose colour a matrix has; X and Y have that of text."""
+"""The tensor whose colour a matrix has; X and Y have the colour of text."""
 NO_LAYER = (
     "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it."
 )
@@ -39,7 +39,7 @@ NO_LAYER = (
 
 @dataclass(frozen=True, eq=False)
 class LayerFound:
-    """A layer at the end of its run, maybe that of the demo, or why a run has none."""
+    """A layer at the end of its run, or the demo's layer and why the run has none."""
 
     run: LayerRun | None
     why: str = ""
@@ -63,7 +63,7 @@ def layer_found(trace: Trace, report: Report) -> LayerFound:
 
 @dataclass(frozen=True, eq=False)
 class LayerState:
-    """A layer at a share of an op, and what was chosen of it."""
+    """A layer at a share of an op, and the choices made."""
 
     found: LayerFound
     shows: str = FLOW
@@ -74,14 +74,14 @@ class LayerState:
     finished: Bools = field(default_factory=lambda: np.zeros((1, 1), np.bool_))
     """(H, N), rows of O that are in HBM for good; query heads one by one."""
     arriving: Bools | None = None  # (H, N), rows that the op finishes while its motion is shown
-    share: float = 1.0  # how much of it has been done
-    chosen_row: int | None = None  # chosen here; None: those of the run
+    share: float = 1.0  # how much of the op has been done
+    chosen_row: int | None = None  # chosen here; None: the row of the run
     chosen_head: int | None = None
     chosen_cell: tuple[int, int] | None = None  # the number of a stage that is explained
-    supposed: int | None = None  # which of the numbers of heads; None: that of the layer
+    supposed: int | None = None  # place of a number of heads in `head_counts`; None: the layer's
     controls: bool = True  # whether somebody can choose
     roomy: bool = (
-        True  # whether the demo's layer can be read below what is said of a run without one
+        True  # whether the demo's layer can be read below the words on a run without a layer
     )
 
     @property
@@ -146,7 +146,7 @@ class LayerState:
 
     @property
     def mixing(self) -> Bools | None:
-        """Rows of Y that are being made of what arrives, (N,); None if there are none."""
+        """Rows of Y that are being made from arriving rows, (N,); None if there are none."""
         moving = self.moving
         rows = None if moving is None else np.asarray(self.whole & moving.any(axis=0))
         return rows if rows is not None and rows.any() else None
@@ -175,7 +175,7 @@ class LayerState:
 
 
 class Pictured(NamedTuple):
-    """One picture of a layer, its words, and what is read aloud beside them."""
+    """One picture of a layer, its words, and more words for screen readers."""
 
     words: Callable[[LayerState], Words]
     picture: Callable[[LayerState], Box | None]
@@ -190,7 +190,7 @@ def matrix(run: LayerRun, name: str) -> F32:
 
 
 def heads_of(run: LayerRun, name: str) -> tuple[range, ...]:
-    """Return which query heads each slice of a tensor serves, slice by slice; none of X and Y."""
+    """Return which query heads each slice of a tensor serves, slice by slice; none for X and Y."""
     if name in ("x", "y"):
         return ()
     made = {weight: stage for stage, weight in WEIGHTS.items()}.get(name, name)

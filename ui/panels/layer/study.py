@@ -64,7 +64,7 @@ class LayerStudy(Study[LayerFound, LayerState]):
         self, found: LayerFound, chosen: Chosen, before: LayerState | None, changed: str
     ) -> LayerState:
         before = before or LayerState(found)
-        if changed == "stage":  # a lesson chooses it in every step, and a row with it
+        if changed == "stage":  # a lesson chooses the stage in every step, and a row with it
             before = replace(before, chosen_row=None, chosen_head=None, chosen_cell=None)
         return replace(before, found=found, shows=chosen["layer"], stage=chosen["stage"])
 
@@ -154,7 +154,7 @@ class LayerStudy(Study[LayerFound, LayerState]):
         return Column((*above, replace(picture, grow=1)))
 
     def _own(self, state: LayerState) -> Pictured | None:
-        """Return the picture of the layer; None: there is none, or no room for the demo's."""
+        """Return the picture of the layer; None: no layer, or no room for the demo's."""
         off = state.found.run is None or (state.found.why and not state.roomy)
         return None if off else _VIEWS[state.shows]
 
@@ -164,7 +164,7 @@ LAYER = LayerStudy()
 
 
 _ROOM = QSizeF(430, 320)
-"""Room at scale 1 in which the demo's layer can be read below what is said of a run without one."""
+"""Room at scale 1 in which the demo's layer can be read below the words on a run without one."""
 
 
 @guarded
@@ -178,7 +178,7 @@ class LayerPanel(StudyPanel[LayerFound, LayerState]):
         session.tasks.rested.connect(self._rest)
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view; of another run as many heads are supposed as it has."""
+        """Show a view; another run starts with its own number of heads."""
         if self._asked is not None and self._asked[0] is not self._session.trace:
             self._mark, self.stopped = -1, False
         super().show_view(view, model)

@@ -17,11 +17,11 @@ NAMES = {
     "concat": "O", "wo": "W_O", "y": "Y", "bq": "b_Q", "bk": "b_K", "bv": "b_V", "bo": "b_O",
     "m": "m", "l": r"\ell", "lse": r"\mathrm{LSE}", "qk": "Q K^T", "s": "S", "a": "P",
 }  # fmt: skip
-"""How tensors are typeset."""
+"""Tensors in LaTeX."""
 PLAIN = {**NAMES, "o": "O of each head", "concat": "concat", "l": "ℓ", "lse": "LSE", "qk": "QKᵀ"}
-"""How they are called in a line of text."""
+"""Tensors in a line of text."""
 MOST_TERMS = 8
-"""Terms of a sum that is written out."""
+"""Most terms of a sum that is written out."""
 TITLES = {
     "q": "queries: X times W_Q, cut into heads",
     "k": "keys: X times W_K, cut into heads",
@@ -37,7 +37,7 @@ _OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n 
 
 
 def formula_of(run: LayerRun, stage: str, w: Workload) -> str:
-    """Return what a stage computes, to be typeset; `w` says what turns products into scores."""
+    """Return the formula of a stage in LaTeX; `w` says what turns products into scores."""
     added = "".join(f" + {NAMES[bias]}" for bias in biases_of(run, stage))
     if stage == "o":
         scores = r"Q_h K_h^T / \sqrt{d}"
@@ -53,7 +53,7 @@ def formula_of(run: LayerRun, stage: str, w: Workload) -> str:
 
 
 def latex_of(run: LayerRun, w: Workload) -> list[str]:
-    """Return all that is typeset of a layer, ahead of painting."""
+    """Return all formulas of a layer, to typeset them ahead of painting."""
     formulas = (formula_of(run, stage.name, w) for stage in run.stages)
     return [*NAMES.values(), *CIRCUITS, *_OF_HEAD, *formulas]
 
@@ -64,7 +64,7 @@ def biases_of(run: LayerRun, stage: str) -> list[str]:
 
 
 def shape_text(run: LayerRun, name: str) -> str:
-    """Return a tensor's shape as it is drawn: ``3×4``; of two heads ``2 · 3×4``."""
+    """Return a tensor's shape as it is drawn: ``3×4``; for two heads ``2 · 3×4``."""
     shape = run.shapes[name]
     rows = "×".join(map(count_text, shape[-2:]))
     return f"{count_text(shape[0])} · {rows}" if len(shape) == 3 and shape[0] > 1 else rows
@@ -79,13 +79,13 @@ def cell_words(value: float) -> str:
 
 
 def weight_of(run: LayerRun, stage: str) -> F32 | None:
-    """Return what a stage multiplies by; None if numbers only change places, or of the tiles."""
+    """Return the weight that a stage multiplies by; None for the concat and the tiles."""
     takes = run.stage(stage).takes
     return next((run.layer.weights[name] for name in takes if name in run.layer.weights), None)
 
 
 def _turn_text(run: LayerRun, stage: str, row: int, col: int) -> str:
-    """Return how a number of Q or K is made of the two numbers of its pair, which are turned."""
+    """Return how a number of Q or K is made by turning the two numbers of its pair."""
     rotary, depth = run.layer.position, run.shapes[stage][-1]
     assert rotary is not None
     column = col % depth

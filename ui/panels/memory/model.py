@@ -26,7 +26,7 @@ _SLOTS = {
 
 
 _ALONE = frozenset({"Q", "state"})
-"""What has a place of its own in shared memory where there is a state."""
+"""Tensors with a place of their own in shared memory where there is a state."""
 
 
 def slot_of(name: str) -> int:
@@ -36,13 +36,13 @@ def slot_of(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """What a picture of the memory shows."""
+    """The contents of a picture of the memory."""
 
     snapshot: Snapshot  # the state
-    # what naive requests in its whole run (`baseline_total`), if that is to be said
+    # bytes that the baseline requests in its whole run (`baseline_total`), if they are shown
     baseline_bytes: int | None = None
     motion: Motion | None = None  # the op that leads to the state, while it is being done
-    share: float = 1.0  # how much of it has been done, 0 to 1
+    share: float = 1.0  # how much of the op has been done, 0 to 1
 
     @property
     def moving(self) -> bool:
@@ -68,7 +68,7 @@ class TensorTraffic:
     read: int
     written: int
     total: int
-    places: PagePlaces | None = None  # of the block table: where it says that pages lie
+    places: PagePlaces | None = None  # of the block table: the places of pages in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class PagePlaces:
-    """Where pages of K and V lie in HBM."""
+    """The places of pages of K and V in HBM."""
 
     count: int  # how many pages there is room for
     free: frozenset[int]  # places where no page of this sequence lies
-    others: frozenset[int]  # those of them that other sequences have
-    lit: tuple[int, ...]  # those of the current tile, in the order of its pages
+    others: frozenset[int]  # the places in `free` that other sequences have
+    lit: tuple[int, ...]  # places of the current tile, in the order of its pages
     words: str  # the same in words
 
 
@@ -117,8 +117,8 @@ class MemoryModel:
     lanes: tuple[TileLane, ...]  # tiles that the current op moves
     shared: tuple[Chip, ...]  # shared, registers: tiles on chip, by their place
     registers: tuple[Chip, ...]
-    # shared_bytes, register_bytes, limit: what they take, and what one block's shared memory may
-    # take on the GPU
+    # shared_bytes, register_bytes, limit: bytes of these tiles, and the most bytes that the
+    # shared memory of one block may take on the GPU
     shared_bytes: int
     register_bytes: int
     limit: int
@@ -223,7 +223,7 @@ def _on_chip(
 
 
 def _by_slot(chips: Sequence[Chip]) -> tuple[Chip, ...]:
-    """Return the chips with those of one place as one."""
+    """Return the chips, with the chips of one place joined into one."""
     for slot in {chip.slot for chip in chips}:
         own = {chip.tensor for chip in chips if chip.slot == slot}
         if len(own) > 1:
@@ -232,7 +232,7 @@ def _by_slot(chips: Sequence[Chip]) -> tuple[Chip, ...]:
 
 
 def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:
-    """Return what is in shared memory: φ and a gate beside their rows: the state has a place."""
+    """Return the chips in shared memory; without softmax Q with φ, the state, the rest as one."""
     if softmax:
         return tuple(chips)
     rows = _joined(chips, {"Q", "phi_Q"}, *_names(chips, {"Q", "phi_Q"}))
@@ -241,7 +241,7 @@ def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:
 
 
 def _names(chips: Sequence[Chip], tensors: Collection[str]) -> tuple[str, ...]:
-    """Return the names of some chips together, longest first; at last some of them and dots."""
+    """Return the names of some chips together, longest first; the last ones name some and dots."""
     own = [chip for chip in chips if chip.tensor in tensors]
     ways = [[chip.names[n] for chip in own] for n in (0, -1)]
     some = [[*ways[1][:count], "…"] for count in range(len(own) - 1, 0, -1)]
@@ -254,7 +254,7 @@ def requested(model: MemoryModel) -> str:
 
 
 def _joined(chips: Sequence[Chip], tensors: Collection[str], *names: str) -> tuple[Chip, ...]:
-    """Return the chips with some of them as one: they come and go together."""
+    """Return the chips with some joined into one: they come and go together."""
     rest = [chip for chip in chips if chip.tensor not in tensors]
     own = [chip for chip in chips if chip.tensor in tensors]
     if own:
@@ -275,7 +275,7 @@ def comparison(
     """Return in words the whole run's bytes and the baseline's, longest first.
 
     run, baseline: requested bytes of the run and of the baseline's; None: not known.
-    scale: the long run compared with which this one is short.
+    scale: a long run in comparison, where this run is short.
     """
     ours = f"whole run {bytes_text(run)}"
     if baseline is None or baseline == run:

@@ -33,7 +33,7 @@ from ui.panels.memory.places import SLOT_COUNT, MemoryLayout, short_name, slot_p
 _WIDEST_SIZE = "1023.9 MiB"
 _LEAST_BAR = 12.0
 _SMALL, _WIDEST_SMALL = 100 * 1024, "99.9 KiB"
-"""Below so many bytes, what is written beside a bar is no wider than this."""
+"""Below so many bytes, the text beside a bar is no wider than this."""
 
 
 def paint_memory(painter: QPainter, state: MemoryState, layout: MemoryLayout) -> None:
@@ -51,7 +51,7 @@ def paint_memory(painter: QPainter, state: MemoryState, layout: MemoryLayout) ->
 
 
 def paint_lanes(painter: QPainter, motion: Motion, share: float, layout: MemoryLayout) -> None:
-    """Paint each tile on its way, and how much of that is behind it."""
+    """Paint each tile on its way, and the part of the way behind it."""
     lanes = kept(motion, "lanes", lambda: memory_model(motion.after).lanes)
     _paint_lanes(painter, lanes, layout, [flight.bus(share) for flight in motion.flights])
 
@@ -65,7 +65,7 @@ def _paint_lanes(
 
 
 def paint_whole_run(painter: QPainter, state: MemoryState, style: Style, place: QRectF) -> None:
-    """Write what the whole run requests, and the baseline if its bytes are given."""
+    """Write the bytes of the whole run, and of the baseline if they are given."""
     program, baseline = state.snapshot.program, state.baseline_bytes
     scale = None if baseline is None else at_scale(program)
     texts = comparison(program.totals.bytes, baseline, scale, program.workload.algorithm)
@@ -90,7 +90,7 @@ def paint_ground(
 
 
 def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    """Paint what lies in HBM."""
+    """Paint HBM and its tensors."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     paint_ground(
         painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
@@ -173,7 +173,7 @@ def _paint_traffic(
 
 
 def _paint_places(painter: QPainter, pages: PagePlaces, bar: QRectF, style: Style) -> None:
-    """Paint the places of HBM as a strip: those of the current tile are lit, free ones empty.
+    """Paint the places of HBM as a strip: the current tile's places are lit, free ones empty.
 
     Places that other sequences of a batch have are hatched.
     """
@@ -190,7 +190,7 @@ def _paint_places(painter: QPainter, pages: PagePlaces, bar: QRectF, style: Styl
                 ink = mixed(theme.hbm_ground, theme.text, 0.4)
                 painter.fillRect(box, patterned(ink, Qt.BrushStyle.BDiagPattern, style))
             outline(painter, box, mixed(theme.hbm_ground, colour, 0.5), px(0.8))
-    else:  # too many to tell apart: where the lit ones are can be seen
+    else:  # too many to tell apart, but the lit ones can be seen
         painter.fillRect(bar, mixed(theme.hbm_ground, colour, 0.3))
     for place in pages.lit:
         box = QRectF(bar.x() + place * wide, bar.y(), max(wide - gap, px(2)), bar.height())
@@ -313,7 +313,7 @@ def _paint_way(
     painter: QPainter, lane: TileLane, style: Style, hbm: QPointF, chip: QPointF, size: float,
     way: float,
 ) -> None:  # fmt: skip
-    """Paint a way between the memories, what of it is behind a tile, and the tile."""
+    """Paint a way between the memories, the part behind the tile, and the tile."""
     px, colour = style.px, style.theme.tensor(lane.tensor)
     begin, end = (hbm, chip) if lane.loads else (chip, hbm)
     on = (end - begin) * (1 / (hypot(end.x() - begin.x(), end.y() - begin.y()) or 1.0))
@@ -342,7 +342,7 @@ def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
 
 
 def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    """Write what has been requested so far, with how bars are filled for it before the words."""
+    """Write the bytes requested so far, with a sample of the bar's fill before each."""
     style, place = layout.style, layout.figures
     font, side, gap = style.text_font(11), style.px(8), style.px(4)
     parts = ("requested:", f"read {bytes_text(model.read)}", "·",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class MemoryPanel(MovingPanel[None]):
     """HBM and SRAM, and the tiles that move between them.
 
-    Its choices are in the title of its dock, so that the picture keeps its size.
+    The choices are in the title of the dock, so that the picture keeps its size.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class MemoryPanel(MovingPanel[None]):
         self.update()
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show it as a lesson has chosen."""
+        """Show the memory as a lesson has chosen."""
         self.choose("memory", choices.memory or "plain")
 
     def chosen_now(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class MemoryPanel(MovingPanel[None]):
         self.show_snapshot(view.snapshot, view.before)
 
     def show_snapshot(self, snapshot: Snapshot, before: Snapshot | None = None) -> None:
-        """Show a state, and the state that it is moved to from."""
+        """Show a state, with the motion from the state before."""
         self.take(snapshot, before, moves=bool(snapshot.op.moves))
         self._describe()
 
@@ -77,7 +77,7 @@ class MemoryPanel(MovingPanel[None]):
             self.setAccessibleDescription(words)
 
     def baseline_bytes(self, program: TileProgram) -> int:
-        """Return what naive requests on the same workload, computed once for each run."""
+        """Return the baseline's bytes on the same workload, computed once for each run."""
         if self._baseline is None or self._baseline[0] is not program:
             self._baseline = (program, baseline_total(program.workload))
         return self._baseline[1]
@@ -94,5 +94,5 @@ class MemoryPanel(MovingPanel[None]):
 
 
 def memory_panel(session: Session) -> MemoryPanel:
-    """Return the panel, which asks nothing of a session."""
+    """Return the panel, which needs no session."""
     return MemoryPanel()

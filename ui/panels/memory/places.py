@@ -1,7 +1,7 @@
 """Where the parts of the memory picture are, in a wide place and in a tall one.
 
-In a wide place HBM is left of the chip. In a tall one it is below, and takes as much as its tensors
-need: the tiles on chip get the rest.
+In a wide place HBM is left of the chip. In a tall one HBM is below, as high as its tensors need:
+the tiles on chip get the rest.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def two_lines(rect: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF]:
 
 
 def memory_layout(rect: QRectF, style: Style, lanes: int, tensors: int) -> MemoryLayout:
-    """Return the places of a picture with so many moved tiles, and so many tensors in HBM."""
+    """Return the places of a picture with `lanes` moved tiles, and `tensors` tensors in HBM."""
     (tall, style), lanes = arranged(rect, style), max(lanes, 1)
     px = style.px
     room, figures, footer = two_lines(rect, style)
@@ -78,7 +78,7 @@ def memory_layout(rect: QRectF, style: Style, lanes: int, tensors: int) -> Memor
         chip = QRectF(room.x(), room.y(), room.width(), frame + heading + 2 * slot + foot)
         high = frame + row * rows
         hbm = QRectF(room.x(), room.bottom() - high, room.width(), high)
-        # What is left makes the way longer.
+        # Spare room makes the way longer.
         way = QRectF(room.x(), chip.bottom(), room.width() / lanes, hbm.y() - chip.bottom())
         places = tuple(way.translated(n * way.width(), 0) for n in range(lanes))
     else:
@@ -127,7 +127,7 @@ def inside(ground: QRectF, style: Style) -> QRectF:
 
 
 def short_name(tensor: str) -> str:
-    """Return a tensor as the line beside it calls it."""
+    """Return the name of a tensor in its line."""
     names = tensor_names(tensor)
     return names[1] if "_" in tensor else names[0]
 

@@ -1,7 +1,7 @@
 """The memories at their true sizes: HBM as a store, shared memory of a block as a desk in it.
 
 All areas of a picture are proportional to bytes, at one scale at the left (below, in a tall place)
-and at another one in the magnifier, which says how much larger it is.
+and at another one in the magnifier, which says how much larger its scale is.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ui.panels.memory.places import SLOT_COUNT, arranged, inside, short_name, tw
 _LETTERS = 10.5
 """Height of a line of names at scale 1."""
 _LEAST_DESK = 26.0
-"""Side of a desk at scale 1 below which the run's tensors are left to the store itself."""
+"""Side of a desk at scale 1 below which only the store shows the run's tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
     """HBM and chip at their true sizes."""
 
-    gpu: Gpu  # whose memories
-    memory: MemoryModel  # the tiles on chip, and those that move
+    gpu: Gpu  # the GPU that has these memories
+    memory: MemoryModel  # the tiles on chip, and the tiles that move
     stored: dict[str, int]  # the run's tensors in HBM, in bytes
 
     @property
@@ -65,7 +65,7 @@ class ScaleModel:
 
 
 def scale_model(snapshot: Snapshot) -> ScaleModel:
-    """Return what is drawn at a snapshot."""
+    """Return the figures of the picture at a snapshot."""
     program = snapshot.program
     stored = stored_bytes(program.workload, program.tensors)
     return ScaleModel(program.workload.gpu, memory_model(snapshot), stored)
@@ -99,7 +99,7 @@ class ScaleLayout:
     drawer: QRectF  # the registers of a multiprocessor; null where their number is not known
     # the line of each of the run's tensors, in the part of HBM beside the desk
     rows: dict[str, QRectF]
-    # the tensors in it, at the scale of the desk; empty if they are too large for that
+    # the tensors in this part, at the scale of the desk; empty if they are too large
     tensors: dict[str, QRectF]
     footer: tuple[QRectF, ...]  # the two lines of words
 
@@ -163,7 +163,7 @@ def scale_layout(rect: QRectF, style: Style, model: ScaleModel) -> ScaleLayout:
 
 
 def _largest_desk(inner: QRectF, ratio: float, style: Style) -> tuple[float, bool]:
-    """Return the largest side that a desk can have, and whether the drawer is below it then."""
+    """Return the largest possible side of a desk, and whether the drawer is then below it."""
     px = style.px
     beside = min(
         (inner.height() - px(30)) / max(ratio, 1), (0.68 * inner.width() - px(8)) / (1 + ratio)
@@ -173,7 +173,7 @@ def _largest_desk(inner: QRectF, ratio: float, style: Style) -> tuple[float, boo
 
 
 def _cells(room: QRectF, count: int, *, from_right: bool) -> tuple[tuple[QRectF, ...], float]:
-    """Return the largest squares of which so many fit, line by line, the first at a corner."""
+    """Return the `count` largest squares that fit, line by line from a corner, and their side."""
     side, across = max(
         (min(room.width() / n, room.height() / ceil(count / n)), n) for n in range(1, count + 1)
     )
@@ -189,7 +189,7 @@ def _desk_side(
 ) -> float:
     """Return the side of the largest desk beside which the run's tensors have room, or 0.
 
-    Room for their bytes in words is left if the desk stays large.
+    Room for the tensors' bytes in words is left if the desk stays large.
     """
     px, font = style.px, style.text_font(11)
     line = _line(inner, style, model) - px(2)
@@ -313,7 +313,7 @@ def _paint_shares(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> 
 
 
 def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
-    """Paint the magnifier: what it shows of the store, and the run's tensors in it."""
+    """Paint the magnifier: its part of the store, and the run's tensors in it."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     first = layout.cells[0]
     size = max(layout.lens.width() / layout.magnified, px(4))

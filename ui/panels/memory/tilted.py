@@ -1,6 +1,6 @@
 """The memories as two boards seen from above: HBM below, the chip over it, and tiles that rise.
 
-Nothing here is to scale but the blocks of a tensor, of which each has its own place on it.
+Nothing here is to scale but the blocks of a tensor: each has its own place on the tensor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ui.panels.memory.painter import paint_whole_run, write_chip
 from ui.panels.memory.places import MIN_SIZE, SLOT_COUNT, short_name, two_lines
 
 _MOST_BLOCKS = 16
-"""Of a tensor with more blocks, only the one at hand is marked."""
+"""Most blocks of a tensor that are marked; of more, only the current one is."""
 _DEEP = 0.3
 """Depth of a board as a share of its width from which registers are in front of shared memory."""
 
@@ -38,23 +38,23 @@ class Slant:
     """A rectangle that lies on a board, as it is seen from above at an angle."""
 
     at: QPointF  # its far left corner
-    across: QPointF  # across, near: from there to the far right corner, and to the near left one
+    across: QPointF  # across, near: from `at` to the far right corner, and to the near left one
     near: QPointF
 
     def point(self, x: float, y: float) -> QPointF:
-        """Return a place on it; 0 is far and left, 1 near and right."""
+        """Return a point of the rectangle; 0 is far and left, 1 near and right."""
         return self.at + self.across * x + self.near * y
 
     def part(self, left: float, far: float, right: float, near: float) -> Slant:
-        """Return a part of it."""
+        """Return a part of the rectangle."""
         return Slant(self.point(left, far), self.across * (right - left), self.near * (near - far))
 
     def raised(self, by: float) -> Slant:
-        """Return it so many pixels higher."""
+        """Return the rectangle `by` pixels higher."""
         return Slant(self.at - QPointF(0, by), self.across, self.near)
 
     def towards(self, other: Slant, share: float) -> Slant:
-        """Return what is so far between it and another one."""
+        """Return the rectangle at a share of the way to another one."""
 
         def between(one: QPointF, two: QPointF) -> QPointF:
             return one + (two - one) * share
@@ -71,7 +71,7 @@ class Slant:
 
     @property
     def box(self) -> QRectF:
-        """What lies upright in its middle: as wide and as high as a part of it is everywhere."""
+        """An upright box in the middle: as wide and as high as the rectangle is everywhere."""
         centre = self.point(0.5, 0.5)
         width, height = self.across.x(), self.near.y()
         return QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
@@ -83,7 +83,7 @@ class Slant:
 
     @property
     def transform(self) -> QTransform:
-        """What lays `flat` on it."""
+        """The transform from `flat` to the rectangle."""
         u, v = self.across * (1 / self.flat.width()), self.near * (1 / self.flat.height())
         return QTransform(u.x(), u.y(), v.x(), v.y(), self.at.x(), self.at.y())
 
@@ -95,7 +95,7 @@ class TiltedLayout:
     style: Style  # with the text scale that fits
     hbm: Slant  # hbm, chip: the two boards
     chip: Slant
-    tensors: dict[str, Slant]  # the tensors on the lower one
+    tensors: dict[str, Slant]  # the tensors on the lower board
     figures: QRectF  # figures, footer: bytes so far, and the whole run
     footer: QRectF
 
@@ -112,12 +112,12 @@ class TiltedLayout:
 
 
 def tilted_layout(rect: QRectF, style: Style, tensors: tuple[str, ...]) -> TiltedLayout:
-    """Return the places of a picture of so many tensors."""
+    """Return the places of a picture of some tensors."""
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
     room, figures, footer = two_lines(rect, style)
     lean = min(0.16 * room.width(), 0.5 * room.height())
-    # Each board has its title over its far edge; tiles rise in what is left between them.
+    # Each board has its title over its far edge; tiles rise in the room between the boards.
     title, thick = px(17), px(6)
     deep = min(0.38 * (room.height() - 2 * title), 0.4 * room.width())
     across, near = QPointF(room.width() - lean, 0), QPointF(-lean, deep)

@@ -31,11 +31,11 @@ from ui.panels.memory.tilted import paint_rising, paint_tilted, tilted_berths, t
 class MemoryView:
     """One way: a layout in a place, and what is drawn there."""
 
-    option: Option  # as it is chosen
+    option: Option  # the choice of this view
     layout: Callable[[QRectF, Style, Snapshot], Any]
     paint: Callable[[QPainter, MemoryState, Any], None]  # everything but tiles on their way
     moving: Callable[[QPainter, Motion, float, Any], None]  # tiles on their way
-    # where tiles of an op go: of each tensor its places in HBM and on the chip
+    # for each tensor that an op moves, its places in HBM and on the chip
     berths: Callable[[Motion, Any], dict[str, tuple[QRectF, QRectF]]]
 
 

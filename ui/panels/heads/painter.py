@@ -33,12 +33,12 @@ _KINDS = {
 class HeadsState:
     """Everything that the picture shows."""
 
-    title: str  # whose heads
+    title: str  # the scenario or model that has the heads
     ways: tuple[HeadSharing, ...]  # from MHA through GQA to MQA, then MLA if there is a latent row
-    at: int  # which of them is shown
-    tokens: int  # how many a decoded token reads
+    at: int  # the way that is shown
+    tokens: int  # how many tokens a decoded token reads
     dtype: str  # element type of the cache
-    value_dim: int | None = None  # width of a value, if it is not that of a key
+    value_dim: int | None = None  # width of a value, if not the width of a key
     fixed: str = ""  # why the heads cannot be changed; empty: they can
     # the query head that the board shows; None if it shows none of these
     current: int | None = None
@@ -70,7 +70,7 @@ def scenario_state(w: Workload, fixed: str, current: int | None = None) -> Heads
 
 
 def model_state(model: AttentionModel, at: int | None, tokens: int, dtype: str) -> HeadsState:
-    """Return the heads of a model; `at` None: in its own way."""
+    """Return the heads of a model; `at` None: in the model's own way."""
     ways = all_sharings(model)
     if at is None:
         own = head_sharing(model)
@@ -128,7 +128,7 @@ def title_words(state: HeadsState) -> tuple[str, ...]:
 
 
 def notes(state: HeadsState) -> list[str]:
-    """Return what one has to know to read the table, most important first."""
+    """Return notes that a reader of the table needs, most important first."""
     way, out = state.way, []
     if state.fixed:
         out.append(state.fixed)
@@ -201,7 +201,7 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
 
 
 def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> list[str]:
-    """Return the notes in lines; those at the end are left out if there is no space."""
+    """Return the notes in lines; the last ones are left out if there is no space."""
     font, out = style.text_font(11.5), [""]
     found = rows(state)
     counts = {part: state.way.parameters(part) for part in PARTS}
@@ -221,7 +221,7 @@ def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> lis
 
 
 def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRectF) -> None:
-    """Draw a row of query heads, lines to what they share, and a row of that."""
+    """Draw a row of query heads, a row of the K and V that they share, and lines between."""
     theme, way, px = style.theme, state.way, style.px
     heads, groups = way.model.heads, len(way.shared_by)
     label = px(15)
@@ -307,7 +307,7 @@ def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF) -> Non
 def _paint_latent(
     painter: QPainter, way: HeadSharing, style: Style, block: QRectF, middle: float
 ) -> None:
-    """Draw MLA's one row, with the RoPE key as a separate part, and what makes K and V of it."""
+    """Draw MLA's one row, with a separate part for the RoPE key, and how it makes K and V."""
     theme, font, px = style.theme, style.text_font(11), style.px
     latent, turned = way.model.latent_dim or 0, way.model.rope_dim or 0
     painter.fillRect(block, mixed(theme.panel, theme.tensor("S"), 0.4))
@@ -371,7 +371,7 @@ def _paint_table(painter: QPainter, state: HeadsState, style: Style, rect: QRect
 
 
 def _columns(found: Sequence[SharingRow], style: Style, width: float) -> list[tuple[str, int]]:
-    """Return the columns that fit: heads and their places in a row's figures."""
+    """Return the columns that fit: headings and their places in a row's figures."""
     known = any(UNKNOWN not in row.weights for row in found)
     weights = [(part, 3 + n) for n, part in enumerate(PARTS)] if known else []
     total = ("weights", 7)

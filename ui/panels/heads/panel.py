@@ -1,4 +1,4 @@
-"""The dock that shows which query heads share keys and values, and changes it."""
+"""The dock that shows which query heads share keys and values, and changes the sharing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _SIDE = 8
 _ROOM = QSizeF(480, 360)
-"""A dock that is smaller at scale 1 has smaller choices."""
+"""A dock smaller than this at scale 1 has smaller controls."""
 _SMALLEST = 0.92
 CHOICES = (
     Choice("of", (
@@ -49,9 +49,9 @@ CHOICES = (
 
 
 class HeadsPanel(Panel[None]):
-    """Query heads above what they share; a slider from MHA through GQA to MQA.
+    """Query heads above the KV heads that they share; a slider from MHA through GQA to MQA.
 
-    While it is dragged, only the picture follows; the scenario is changed when it is released.
+    While the slider is dragged, only the picture follows; its release changes the scenario.
     """
 
     def __init__(self, session: Session) -> None:
@@ -100,7 +100,7 @@ class HeadsPanel(Panel[None]):
         self._refresh()
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen: its model, or the scenario's heads."""
+        """Show the lesson's choice: a model, or the scenario's heads."""
         self.of = "model" if choices.model else "scenario"
         model = models()[choices.model] if choices.model else self._chosen.model
         self._chosen.take(model, choices.tokens or LESSON_TOKENS, "float16")
@@ -114,7 +114,7 @@ class HeadsPanel(Panel[None]):
         return self._chosen.model.name
 
     def _follow(self) -> None:
-        """Show the model of the KV cache; a lesson's only if it is wanted."""
+        """Show the model of the KV cache, if a user has chosen it or models are on show."""
         if self._chosen.by_hand:
             self.of = "model"
         self._show_choices()
@@ -125,7 +125,7 @@ class HeadsPanel(Panel[None]):
         self.bar.show_chosen("of", self.of)
 
     def _refresh(self, at: int | None = None) -> None:
-        """Show the scenario's or the model's heads, in their own way unless `at` says another."""
+        """Show the scenario's or the model's heads, in their own way or in the way `at`."""
         if self._workload is None:
             return
         if self.of == "scenario":
@@ -188,7 +188,7 @@ class HeadsPanel(Panel[None]):
 
     def arrange(self) -> None:
         """Place choices, the slider with its ends, and the picture."""
-        edge = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        edge = round(self.style_now.px(_SIDE))  # on the stage the dock is at the edge of the screen
         width = self.width() - 2 * edge
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
         small = min(self.style_now.scale, _SMALLEST)

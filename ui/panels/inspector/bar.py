@@ -118,7 +118,7 @@ class InspectorBar(QWidget):
         self.changed.emit(self.settings)
 
     def show_settings(self, settings: MapSettings, keys: int) -> None:
-        """Show settings without emitting them; windows have at most so many `keys`."""
+        """Show settings without emitting them; a window has at most `keys` keys."""
         self.settings, self.keys = settings, keys
         at = round(100 * math.log10(settings.temperature)) if settings.temperature > 0 else 0
         places = {

@@ -1,4 +1,4 @@
-"""Paints how the output of a row adds up of values, in the place of what the row reads."""
+"""Paints how values add up to a row's output, in place of the keys that the row reads."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _LINE, _HIGHEST = 19, 30
 
 
 class BlendPart(NamedTuple):
-    """What one key, or all others together, adds to the output of a row."""
+    """The part of a row's output that one key, or all other keys together, add."""
 
     name: str
     weight: float
-    value: F64 | None  # (dv,), not of many keys
+    value: F64 | None  # (dv,); None for many keys
     share: F64  # (dv,), weight times value
 
 
 def parts_of(model: InspectorModel, row: int, most: int) -> list[BlendPart]:
-    """Return what the strongest keys of a row add to its output, then all others together."""
+    """Return the parts of a row's output: of the strongest keys, then of all others together."""
     weights = model.maps.of(model.head)[model.rows.index(row)].astype(np.float64)
     shares = weights[:, None] * model.v.astype(np.float64)
     order = np.argsort(-weights, kind="stable")

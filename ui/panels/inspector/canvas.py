@@ -28,13 +28,13 @@ _ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / S
 
 @guarded
 class InspectorCanvas(Painted):
-    """Paints what the panel has, and passes on what a pointer and keys do to it."""
+    """Paints the panel's picture, and passes pointer and key events on to the panel."""
 
     def __init__(self, panel: InspectorPanel) -> None:
         super().__init__(panel)
         self._panel = panel
         self.view = Viewport()
-        """What part of the map is shown: x counts keys, y rows of the map."""
+        """The part of the map that is shown: x counts keys, y rows of the map."""
         self._pressed: tuple[QPointF, InspectorLayout, Viewport] | None = None
         self._dragging = False
         named(self, "inspector_canvas", "Attention weights")
@@ -59,7 +59,7 @@ class InspectorCanvas(Painted):
     # --- what part of the map is shown ----------------------------------------------------
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Show less of the map, larger, around a point or its middle."""
+        """Zoom the map by a factor around a point or its middle."""
         model = self._panel.model
         if model is not None:
             layout = self._panel.layout_now()
@@ -130,7 +130,7 @@ class InspectorCanvas(Painted):
         self.update()
 
     def tip(self, at: QPointF) -> str:
-        return ""  # that of the widget around it would lie on the map
+        return ""  # the tip of the widget around would lie on the map
 
     def keeps(self, event: QKeyEvent) -> bool:
         return _factor(event) is not None

@@ -1,4 +1,4 @@
-"""Paints how the weights of a row move with its scores, in the place of what it reads."""
+"""Paints how a row's weights move with its scores, in place of the keys that the row reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL = 12
 
 
 def jacobian_of(model: InspectorModel, row: int, most: int = MOST) -> RowJacobian:
-    """Return the Jacobian of a row of the model's head, of at most so many keys."""
+    """Return the Jacobian of a row of the model's head, for at most `most` keys."""
     local = model.rows.index(row)
     mask = model.maps.mask.of_head(model.head)
     seen = mask.visible(range(row, row + 1), range(model.keys))[0]
@@ -37,7 +37,7 @@ def jacobian_words(model: InspectorModel, found: RowJacobian, row: int) -> tuple
 
 
 def part_words(found: RowJacobian) -> tuple[str, ...]:
-    """Return which part of the matrix is shown, longest first; empty if it is all."""
+    """Return which part of the matrix is shown, or its axes if all is shown, longest first."""
     count = len(found.keys)
     if count == found.visible:
         return ("how each weight (down) moves with each score (across)", "weights ↓ scores →")
@@ -70,7 +70,7 @@ def paint_jacobian(
     cells = QRectF(box.x() + wide, second.bottom() + px(2), side, side)
     limit = float(np.abs(found.values).max()) or 1.0
     shades = diverging(t)
-    rooted = np.sign(found.values) * np.sqrt(np.abs(found.values) / limit)  # small ones are apart
+    rooted = np.sign(found.values) * np.sqrt(np.abs(found.values) / limit)  # small ones are seen
     image = heat_image(rooted.astype(np.float32), -1.0, 1.0, shades)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     painter.drawImage(cells, image)

@@ -17,11 +17,11 @@ from ui.panels.inspector.model import Grid, InspectorModel, grid_of, map_view
 
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 _SHARES = (0.4, 0.33, 0.27), (0.2, 0.6, 0.2)
-"""Of spare height for small maps, the row and the output: without a picture and with one."""
+"""Shares of spare height for small maps, row and output: without a picture and with one."""
 STRIPS = 3
-"""Soft lookup, hard lookup, difference."""
+"""Strips of the output: soft lookup, hard lookup, difference."""
 LABEL, LINE = 12, 14
-"""Size of the small words, and room that one takes beside the map, at scale 1."""
+"""Size of small words, and room for one of them beside the map, at scale 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class InspectorLayout:
     notes: QRectF  # what one has to know
     caption: QRectF  # above the map: what its axes are
     cells: QRectF  # the coloured cells of the map
-    grid: Grid  # how many there are, and of what
+    grid: Grid  # the number of cells, and the block of each
     row_labels: QRectF  # row_labels, key_labels: the places of the tokens
     key_labels: QRectF
     bar: QRectF  # the colour bar with its words
     heads: tuple[tuple[int, QRectF], ...]  # small maps, each with its caption below
     heads_title: QRectF  # the title above them
-    picture: QRectF  # the picture of which keys are pieces, as the row reads it
-    read: QRectF  # lines from the row to what it reads
+    picture: QRectF  # the picture whose pieces are the keys, as the row reads it
+    read: QRectF  # lines from the row to the keys that it reads
     blend: QRectF  # the output
     strips: tuple[QRectF, ...]  # the strips of the output
 
@@ -91,7 +91,7 @@ def inspector_layout(
     if model.blend and not read.isEmpty():
         area, heads, read, blend = _for_parts(body, style, area, read)
     elif model.small is None and model.workload.heads == 1 and not heads.isEmpty():
-        # A single head has no small map, so what is below its place gets that space, too.
+        # A single head has no small map, so the part below also gets the map's space.
         (read if read.left() == heads.left() and area.top() == heads.top() else area).setTop(
             heads.top()
         )
@@ -184,7 +184,7 @@ def _heads(
     lines = max(1, int((room.height() + gap + 0.5) / (side + below + gap)))
     shown = min(count, columns * lines)
     first = min(max(model.head - shown // 2, 0), count - shown)
-    # They are close together if captions have space.
+    # Small maps are close together if captions have space.
     wide = text_width(style.text_font(LABEL), "+ head 00")
     step = min(max(side, wide) + gap, (room.width() + gap) / columns)
     places = ((n % columns * step, n // columns * (side + below + gap)) for n in range(shown))

@@ -1,4 +1,4 @@
-"""What the attention inspector shows, as plain data, and its words."""
+"""The contents of the attention inspector as plain data, and its words."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class InspectorModel:
     # (all heads, r, c), each the largest weight of a block; None: not made
     small: F32 | None = None
     notes: tuple[str, ...] = ()  # what was left out, what the file determines
-    # jacobian, blend: whether the row's Jacobian, or how its output adds up, stands in the place
-    # of what it reads
+    # jacobian, blend: whether the row's Jacobian, or the sum of its output, stands in place of
+    # the keys that the row reads
     jacobian: bool = False
     blend: bool = False
 
@@ -48,7 +48,7 @@ class InspectorModel:
 
     @property
     def values(self) -> F32:
-        """What the map shows, (rows, Nk): weights, or differences of weights."""
+        """The values of the map, (rows, Nk): weights, or differences of weights."""
         return self.maps.of(self.head) if self.difference is None else self.difference.weights
 
     @property
@@ -67,7 +67,7 @@ class InspectorModel:
 
     @property
     def picture(self) -> Picture | None:
-        """The picture of which keys are pieces."""
+        """The picture whose pieces are the keys, if there is one."""
         return picture_of(self.workload)
 
     @property
@@ -80,13 +80,13 @@ class InspectorModel:
         return bool(self.seen(range(row, row + 1), range(key, key + 1))[0, 0])
 
     def seen(self, rows: range, keys: range) -> Bools:
-        """Return which pairs the mask shows to the head, or to one of the two that are compared."""
+        """Return which pairs the mask shows to the head, or to one of the two compared heads."""
         heads = (self.head,) if self.other is None else (self.head, self.other)
         first, *other = (self.maps.mask.of_head(head).visible(rows, keys) for head in heads)
         return first | other[0] if other else first
 
     def value(self, row: int, key: int) -> float:
-        """Return what the map shows of a pair."""
+        """Return the map's value for a pair."""
         return float(self.values[self.rows.index(row), key])
 
 
@@ -112,7 +112,7 @@ class Grid:
 
     @property
     def words(self) -> str:
-        """The block that one coloured cell stands for; empty if it is one pair."""
+        """The block that one coloured cell stands for; empty for a single pair."""
         if self.tall == self.wide == 1:
             return ""
         return f"each cell the largest of {self.tall} × {count_text(self.wide)}"
@@ -152,7 +152,7 @@ def grid_of(model: InspectorModel, rows: int, cols: int, view: Viewport | None =
 
 
 def shrunk(model: InspectorModel, grid: Grid) -> F32:
-    """Return the value of largest magnitude of each block, (rows, cols); −∞ if all are hidden."""
+    """Return each block's value of largest magnitude, (rows, cols); −∞ if all are hidden."""
     key = ("shrunk", model.head, model.other, grid)
 
     def make() -> F32:
@@ -233,7 +233,7 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
 
 
 def reading(model: InspectorModel, pointer: MapPointer) -> str:
-    """Return what the pointer reads, with the exact number."""
+    """Return the words for the pointed place, with the exact number."""
     row, key = pointer.row, pointer.key
     head = model.name_of(model.head)
     if key is None:

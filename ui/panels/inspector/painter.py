@@ -88,7 +88,7 @@ def _image(values: F32, theme: Theme, *, signed: bool) -> QImage:
 
 
 class _Picture:
-    """What is painted, and with what."""
+    """A picture in progress: model, pointer, places and painter."""
 
     def __init__(
         self, painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
@@ -169,7 +169,7 @@ class _Picture:
         return r if 0 <= r < grid.rows else None, c if column else None
 
     def mark(self, band: QRectF, ink: str) -> None:
-        """Frame a row or a column; a band thinner than its border would hide what it marks."""
+        """Frame a row or a column; a band thinner than its border is widened to stay visible."""
         across = max((self.px(5) - band.width()) / 2, 0)
         down = max((self.px(5) - band.height()) / 2, 0)
         band = band.adjusted(-across, -down, across, down).intersected(self.layout.cells)
@@ -277,7 +277,7 @@ class _Picture:
         marks = {model.other: t.bad, model.head: t.current}
         signs = {model.head: "+ ", model.other: "− "} if self.signed else {}
         for head, box in places:
-            if small is None:  # it has no map, and hatching would mean that everything is hidden
+            if small is None:  # no map yet; hatching would mean that everything is hidden
                 self.painter.fillRect(box, QColor(t.empty))
             else:
                 self.hatch(box)
@@ -295,7 +295,7 @@ class _Picture:
     def paint_read(self) -> None:
         """Paint lines from a token to the keys that it reads most, as wide as their weights.
 
-        In the place of the token and the lines may be the picture of which keys are pieces.
+        The picture whose pieces are the keys may replace the token and the lines.
         """
         model, px, row, box = self.model, self.px, self.pointer.row, self.layout.read
         short = short_entropy(model, row)
@@ -363,7 +363,7 @@ class _Picture:
             )
 
     def paint_picture(self, row: int) -> None:
-        """Paint the picture as a row reads it, and say below it what is clear."""
+        """Paint the picture as a row reads it; write below which weights are clear and covered."""
         model, place = self.model, self.layout.picture
         assert model.picture is not None
         weights, piece = (
@@ -410,7 +410,7 @@ class _Picture:
 
 
 def _shown(count: int, step: int, size: float, need: float, here: int | None) -> list[int]:
-    """Return which labels are drawn: every n-th, and `here` instead of those too near to it."""
+    """Return which labels are drawn: every n-th, and `here` instead of labels too near to it."""
     if not step:
         return [] if here is None else [here]
     every = [n for n in range(0, count, step) if here is None or abs(n - here) * size >= need]

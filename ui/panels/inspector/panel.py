@@ -79,7 +79,7 @@ def changes_of(w: Workload, settings: MapSettings) -> dict[str, dict[str, object
 
 _SIDE = 8
 _ROOM = QSizeF(520, 400)
-"""A dock that is smaller at scale 1 has smaller words, down to the smallest that can be read."""
+"""A dock smaller than this at scale 1 has smaller words, down to the least readable size."""
 _SMALLEST = 0.9
 _SMALL_MAP = 96
 """Most rows and columns of a small map."""
@@ -94,7 +94,7 @@ _TIP = (
 
 
 class _Scores(NamedTuple):
-    """Scores, and the trace of which they were made."""
+    """Scores, and the trace that they were made from."""
 
     trace: Trace
     scores: HeadScores
@@ -103,8 +103,8 @@ class _Scores(NamedTuple):
 class InspectorPanel(Panel[None]):
     """Weights of the scenario's Q and K with separate settings.
 
-    Scores are made once beside the window; what the sliders change is computed at once for the
-    shown heads, and beside the window for the small maps.
+    Scores are made once in the background. When a slider moves, the shown heads are computed at
+    once, the small maps in the background.
     """
 
     def __init__(self, session: Session) -> None:
@@ -153,7 +153,7 @@ class InspectorPanel(Panel[None]):
 
     @property
     def _row(self) -> int:
-        """The row that the board explains, of its own head."""
+        """The row that the board explains, as a row of its own head."""
         view = self._view
         assert view is not None
         return view.snapshot.program.workload.single(view.snapshot.visit.head, view.report.row)[1]
@@ -166,7 +166,7 @@ class InspectorPanel(Panel[None]):
             self.model = self.hovered = self._small = None
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view: another row or head of the board is followed, the settings stay."""
+        """Show a view: follow the board's row and head, keep the settings."""
         trace = self._session.trace
         if trace is None or view.snapshot.program is not trace.program:
             return
@@ -192,8 +192,8 @@ class InspectorPanel(Panel[None]):
         if old is None or _shape(old) != _shape(trace.workload):
             self.canvas.fit()
         said = settings_of(w)
-        # Settings that were put into the scenario come back as its own; only causal may differ
-        # then. Those that nobody has changed follow the scenario.
+        # Settings put into the scenario come back as its own; then only causal may differ.
+        # Unchanged settings follow the scenario.
         before = None if old is None else settings_of(old)
         alike = replace(said, causal=self.settings.causal) == self.settings
         if said != before and (before in (None, self.settings) or not alike):
@@ -207,7 +207,7 @@ class InspectorPanel(Panel[None]):
         if made is not None and same_scores(made.trace, trace) and self._covers(made.scores.part):
             self._remap()
             self._shrink()
-        else:  # until they are there nothing is shown, because these are the numbers of another run
+        else:  # show nothing until the scores are there: the old ones belong to another run
             self.model = self.hovered = self._small = None
             self._small_why = ""
             self._tell()
@@ -219,7 +219,7 @@ class InspectorPanel(Panel[None]):
         return heads <= set(part.heads) and self._row in part.rows
 
     def _compute(self) -> None:
-        """Make the scores beside the window; of several wishes only the last counts."""
+        """Make the scores in the background; of several requests only the last counts."""
         trace = self.trace
         assert trace is not None
         part = fitting_part(trace.single_heads[0], self.head, self._row)
@@ -245,14 +245,14 @@ class InspectorPanel(Panel[None]):
         self._session.tasks.start("inspector", "attention scores", job, done)
 
     def _show_stop(self) -> None:
-        """Say that the scores are missing, if they are: what was shown is of other rows."""
+        """Say that the scores are missing, if so: the old picture is of other rows."""
         if self._made is None and self.trace is not None:
             self.stopped = True
             self.model = self.hovered = None
             self._tell()
 
     def _shrink(self) -> None:
-        """Make the small maps of all heads beside the window."""
+        """Make the small maps of all heads in the background."""
         made, trace, settings = self._made, self.trace, self.settings
         if made is None or trace is None:
             return
@@ -372,11 +372,11 @@ class InspectorPanel(Panel[None]):
         return {"jacobian": True} if self._jacobian else {}
 
     def show_jacobian(self, on: bool) -> None:
-        """Show the Jacobian of the row in place of what it reads, or no longer."""
+        """Show the row's Jacobian in place of the keys that the row reads, or no longer."""
         self._instead(jacobian=on, blend=False)
 
     def show_blend(self, on: bool) -> None:
-        """Show how the row's output adds up in place of what it reads, or no longer."""
+        """Show how the output adds up in place of the keys that the row reads, or no longer."""
         self._instead(jacobian=False, blend=on)
 
     def _instead(self, *, jacobian: bool, blend: bool) -> None:

@@ -1,4 +1,4 @@
-"""Curves over training: what the best head of each layer scores in a job, and the loss."""
+"""Curves over training: the best head's score of each layer in a job, and the loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN: tuple[tuple[str, str, Dash, Marker], ...] = (
     ("previous", "Q", "dash", "square"),
     ("induction", "P", "solid", "circle"),
 )
-"""The jobs whose curves are drawn: induction needs the head of the one before."""
+"""The jobs whose curves are drawn: induction needs a head with the job ``previous``."""
 _LOSSES: tuple[tuple[str, str, str, Dash, Marker], ...] = (
     ("again", "next known", "O", "solid", "circle"),
     ("sentences", "sentences", "K", "dash", "square"),
@@ -105,7 +105,7 @@ def _loss_curves(training: Training) -> tuple[tuple[Curve, ...], list[str]]:
 
 
 def variant_plots(found: TrainedVariants) -> tuple[PlotModel, PlotModel]:
-    """Return the losses of variants over training: where the next word is known, in sentences."""
+    """Return the losses of variants over training: for known next words, and for sentences."""
     said = {
         kind: "; ".join(
             f"{_VARIANTS[each.name][0]} {number_text(float(each.mean(kind)[-1]), 3)}"
@@ -157,7 +157,7 @@ def _steps(training: Training) -> tuple[float, ...]:
 
 
 def _ends(values: tuple[float, ...], digits: int) -> str:
-    """Return from what to what a curve goes."""
+    """Return the first and the last value of a curve."""
     return " to ".join(dict.fromkeys(number_text(n, digits) for n in (values[0], values[-1])))
 
 

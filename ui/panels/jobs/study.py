@@ -47,12 +47,12 @@ _WIDEST = 56.0
 _TINY = 0.005
 """Distances below this are 0.00."""
 _AFTER = ("all keys alike", "alike"), ("every head on", "all on")
-"""Rows after the heads: what one without a job would score, and the loss with all heads."""
+"""Rows after the heads: the scores of a head without a job, and the loss with all heads."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobsState:
-    """The figures, what of them is shown, and the head and row that the board explains."""
+    """The figures, the choice of those shown, and the head and row that the board explains."""
 
     report: HeadReport
     workload: Workload  # heads one by one
@@ -60,7 +60,7 @@ class JobsState:
     shows: str = JOBS_SHOWN
     head: int = 0
     row: int = 0
-    wanted: int | None = None  # the layer of a head that was pressed, of a typed text
+    wanted: int | None = None  # the layer of a pressed head that is not on the board
 
     @property
     def current(self) -> HeadName:
@@ -73,13 +73,13 @@ class JobsState:
 
     @property
     def at(self) -> int | None:
-        """The place of that head in the report."""
+        """The place of `current` in the report; None if it is missing."""
         heads = self.report.heads
         return heads.index(self.current) if self.current in heads else None
 
     @cached_property
     def plots(self) -> tuple[PlotModel, PlotModel] | None:
-        """Scores and losses over training, or losses of variants; None: they are not on show."""
+        """Scores and losses over training, or losses of variants; None if neither is on show."""
         training = self.report.training
         if training is None or not training.trained:
             return None

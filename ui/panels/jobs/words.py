@@ -1,4 +1,4 @@
-"""What is said of the jobs of heads, of how unlike they are, and of one that is off."""
+"""Words on the jobs of heads, on how unlike heads are, and on a head that is off."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _NARROW = {
     "previous": "prev.", "next": "next", "first": "first", "self": "self", "same": "same",
     "induction": "ind.",
 }  # fmt: skip
-"""The jobs where there is hardly any room."""
+"""Names of the jobs where there is hardly any room."""
 _GOES = {"next": 6, "self": 5, "first": 4, "same": 3}
-"""In which order columns are left out where even short headings have no room: the largest first."""
+"""The order in which columns are left out if short headings have no room: the largest first."""
 _WEIGHT = "mean weight on the", "weight on the", "weight"
 _ALONE = "without it alone", "without it", "if off"
 
 
 @dataclass(frozen=True, slots=True)
 class JobColumn:
-    """A column of the table: headings, longest first, and what each head has in it."""
+    """A column of the table: headings, longest first, and the cell of each head."""
 
     headings: tuple[str, ...]
     texts: tuple[str, ...]
     values: tuple[float, ...] = ()  # of a job: 0 to 1, for the colour
-    after: tuple[str, str] = ("", "")  # what all keys alike would score, and with every head on
-    group: Wordings = _ALONE  # what stands above it and its neighbours
+    after: tuple[str, str] = ("", "")  # the score of equal keys, and the loss with every head on
+    group: Wordings = _ALONE  # the heading above this column and its neighbours
     goes: int = 0
 
 
@@ -74,7 +74,7 @@ def title(report: HeadReport) -> str:
 
 
 def notes(report: HeadReport) -> Iterator[str]:
-    """Yield what one has to know to read the table, the most important first."""
+    """Yield notes that a reader of the table needs, the most important first."""
     training = report.training
     if report.part:
         yield f"{report.part}."
@@ -112,7 +112,7 @@ def notes(report: HeadReport) -> Iterator[str]:
 
 
 def _best(report: HeadReport) -> Iterator[str]:
-    """Yield which head has the largest score of each job that says something of its training."""
+    """Yield the head with the largest score in each job that tells something about training."""
     for job in JOBS:
         scores = report.jobs.of(job.name)
         if job.name in ("previous", "first", "induction") and not np.isnan(scores).all():
@@ -121,7 +121,7 @@ def _best(report: HeadReport) -> Iterator[str]:
 
 
 def _without(report: HeadReport, training: Training) -> str:
-    """Return what the head that is off changes."""
+    """Return the changes that the head that is off makes."""
     assert training.off is not None
     before, after, out = training.whole, training.now, list[str]()
     scores = before.jobs.of("induction"), after.jobs.of("induction")

@@ -24,18 +24,18 @@ from ui.panels.compare.words import names, place_words, title
 _DEEPEST = 16.0
 """Most pixels of a bar."""
 _LEAST = 76.0
-"""Width of a card at scale 1 below which rather fewer are shown."""
+"""Least width of a card at scale 1; with less room fewer cards are shown."""
 
 
 class Meter(NamedTuple):
-    """A bar of one run: what it is, and how much of what; the scale is the same in all columns."""
+    """A bar of one run: its name and its amounts; the scale is the same in all columns."""
 
     name: str
     figures: tuple[str, str]
     full: float  # the amount of a full bar
-    whole: float  # of the whole run
+    whole: float  # the amount of the whole run
     done: float
-    written: float = 0.0  # a part of what is done
+    written: float = 0.0  # the written part of `done`
     limit: float = 0.0  # of the GPU; 0: none
 
 
@@ -63,7 +63,7 @@ def meters(comparison: Comparison, position: Position, total: Totals) -> tuple[M
 
 
 def columns(comparison: Comparison, positions: tuple[Position, ...], marked: str) -> Box:
-    """Return the runs as cards, of which one is on show, and one perhaps marked by a key."""
+    """Return the runs as cards: one is on show, another may be marked by a key."""
     said = [meters(comparison, *each) for each in zip(positions, comparison.totals, strict=True)]
     cards = []
     for n, position in enumerate(positions):
@@ -94,7 +94,7 @@ def _head(comparison: Comparison, position: Position) -> tuple[Box, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoardAndMeters(Box):
-    """A board above its bars, or beside them where it is larger so."""
+    """A board above its bars, or beside them where this makes the board larger."""
 
     board: Canvas
     meters: Column

@@ -1,4 +1,4 @@
-"""The slide at the end of a run: what it has cost, beside the algorithms it is compared with."""
+"""The slide at the end of a run: its cost beside the cost of other algorithms."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class CostLine:
     asked: str  # bytes that it has requested of HBM
     share: float  # these bytes, as a share of the largest on the slide
     shown: bool  # whether it is the run that has ended
-    notes: tuple[str, ...]  # what else it took, the most important first
+    notes: tuple[str, ...]  # other costs, the most important first
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the slide says."""
+    """The contents of the slide."""
 
     rows: tuple[CostLine, ...]  # the algorithms, in the order in which they are shown elsewhere
-    factor: str  # bytes of the baseline over those of this run; "" for the baseline itself
+    factor: str  # bytes of the baseline over bytes of this run; "" for the baseline itself
     meaning: str = ""  # what the factor compares
-    mask: str = ""  # what of it is skipped tiles; empty if there are none
-    long: str = ""  # what it would be in a long run; empty if this one is long enough
+    mask: str = ""  # the part of the factor that skipped tiles make; empty if there are none
+    long: str = ""  # the factor in a long run; empty if this run is long enough
 
 
 def costs_of(program: TileProgram) -> Costs:
-    """Return what the slide says about a run that has ended."""
+    """Return the contents of the slide for a run that has ended."""
     comparison = comparison_of(program)
     shown, base_of = comparison.shown, baseline_of(comparison.shown)
     totals = [total for total in comparison.totals if total.algorithm in comparison.alike]

@@ -26,11 +26,11 @@ from ui.widgets.figures_table import Figure, FiguresTable
 
 
 class TableRow(NamedTuple):
-    """One figure of all of them."""
+    """One figure of all algorithms."""
 
-    name: str  # what it is
+    name: str  # of the figure
     texts: tuple[str, ...]  # one for each algorithm
-    # the amounts by which they are ranked, NaN of those that are not; empty if less is not better
+    # amounts that rank algorithms, NaN for one without a rank; empty if less is not better
     amounts: tuple[float, ...] = ()
 
 
@@ -101,7 +101,7 @@ def heads(comparison: Comparison) -> list[Figure]:
 
 
 def figures(row: TableRow) -> list[Figure]:
-    """Return a row's cells: the least stands out, of the others is said how many times as much."""
+    """Return a row's cells: the least stands out, the others say how many times as much."""
     ranked = [amount for amount in row.amounts if not isnan(amount)]
     least, most = min(ranked, default=0), max(ranked, default=0)
     cells = [Figure(row.name, "muted")]
@@ -171,14 +171,14 @@ class ComparePanel(StudyPanel[CompareFound, CompareState]):
             self._session.propose(changed, f"algorithm {name}")
 
     def play_race(self) -> None:
-        """Let the race pause or go on, or start it: Space does so if no other run is shown."""
+        """Pause, resume or start the race: the Space key calls this if no other run is shown."""
         if self.clock.running or self.clock.paused:
             self.clock.pause(self.clock.running)
         else:
             self.bar.choose("view", "race")
 
     def _act(self, act: Act) -> None:
-        """Run all of them on their engines, then show the table with their results."""
+        """Run all algorithms on their engines, then show the table with their results."""
         trace = self._session.trace
 
         def done(runs: dict[str, EngineRun]) -> None:

@@ -1,4 +1,4 @@
-"""The race: what runs, how far each is, who has won by how much, and its picture."""
+"""The race in words and as a picture: how far each run is, and who has won by how much."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def race_title(race: Race, shown: Comparison) -> str:
-    """Return what runs; the run on show may be shorter."""
+    """Return the title of the race; the run on show may be shorter."""
     w = race.workload
     *words, _ = scenario_words(w)  # the last says where the input comes from: there is none
     here = shown.programs[shown.shown].workload.seqlen_k
@@ -34,13 +34,13 @@ def race_title(race: Race, shown: Comparison) -> str:
 
 
 def result_words(lane: RaceLane) -> tuple[str, str]:
-    """Return what is said at a lane's finish, and in short."""
+    """Return the words at a lane's finish, and a short form."""
     spent = duration_text(lane.duration)
     return f"{lane.place}{_ENDINGS.get(lane.place, 'th')} · {spent}", spent
 
 
 def requested_words(lane: RaceLane, standing: Standing) -> tuple[str, str, str]:
-    """Return what a lane has requested so far, and in short."""
+    """Return the bytes that a lane has requested so far in words, and two short forms."""
     copies = lane.duration.copies
     part = bytes_of_text(copies * standing.counters.bytes, copies * lane.total.counters.bytes)
     moved = lane.duration.dram_bytes
@@ -51,7 +51,7 @@ def requested_words(lane: RaceLane, standing: Standing) -> tuple[str, str, str]:
 
 
 def progress_words(race: Race, lane: RaceLane, standing: Standing) -> tuple[str, ...]:
-    """Return which launch is under way, or how much longer than the first it has taken."""
+    """Return which launch is under way, or how much longer the lane took than the first."""
     if standing.finished:
         ratio = lane.seconds / race.first.seconds
         if lane.place == 1 or ratio <= SAME:
@@ -65,7 +65,7 @@ def progress_words(race: Race, lane: RaceLane, standing: Standing) -> tuple[str,
 
 
 def idle_words(race: Race, lane: RaceLane, standing: Standing) -> tuple[str, str]:
-    """Return how long matrix units have nothing to multiply, and in short."""
+    """Return the share of time in which matrix units are idle, and a short form."""
     if standing.idle is None:
         return "", ""  # before the start, or there is no model
     share = f"{100 * standing.idle:.0f}\u202f%"
@@ -76,7 +76,7 @@ def idle_words(race: Race, lane: RaceLane, standing: Standing) -> tuple[str, str
 
 
 def pace_words_of(race: Race, watched: float, where: str) -> str:
-    """Return how much simulated time passes in a second here, or of a film."""
+    """Return how much simulated time passes in a second here, or in a film."""
     return f"1 s {where} is {_sign(race)} {time_text(race.seconds / watched)} on the GPU"
 
 
@@ -90,7 +90,7 @@ def _sign(race: Race) -> str:
 
 
 def verdict(race: Race) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the factor, what it compares, and what bytes the two move, the mask's part first."""
+    """Return the factor, the two lanes in words, and their bytes, after the mask's part."""
     first, last = race.first, race.last
     quick, slow = duration_text(first.duration), duration_text(last.duration)
     words: tuple[str, ...] = (
@@ -120,7 +120,7 @@ def race_results(race: Race) -> tuple[str, ...]:
 
 
 def race_notes(race: Race) -> tuple[str, ...]:
-    """Return what to know about the figures, the most important first."""
+    """Return notes on the figures, the most important first."""
     notes = [time_words([lane.duration for lane in race.lanes])]
     if race.first.idle is not None:
         notes.append(
@@ -139,7 +139,7 @@ def race_notes(race: Race) -> tuple[str, ...]:
 
 
 class RaceMoment(NamedTuple):
-    """A race some simulated seconds after its start, and what is said of its pace."""
+    """A race some simulated seconds after its start, and its pace in words."""
 
     race: Race
     seconds: float
@@ -147,7 +147,7 @@ class RaceMoment(NamedTuple):
 
 
 class Lane(Row):
-    """A row that is not higher than a lane may be: in a tall picture they stay together."""
+    """A row of limited height, so that in a tall picture the lanes stay together."""
 
     def most_height(self, style: Style) -> float:
         return style.px(130)
@@ -241,7 +241,7 @@ def _bar(lane: RaceLane, standing: Standing, painter: QPainter, style: Style, ba
 def _units(
     race: Race, lane: RaceLane, standing: Standing, painter: QPainter, style: Style, box: QRectF
 ) -> None:
-    """Draw the multiprocessors: hollow and grey as large a share as has nothing to multiply."""
+    """Draw the multiprocessors; the idle share of them is hollow and grey."""
     theme, sms = style.theme, race.workload.gpu.sms
     lit = 0 if standing.idle is None else round((1 - standing.idle) * sms)
     grey, ground = (mixed(theme.panel, theme.text, share) for share in (0.32, 0.1))

@@ -1,4 +1,4 @@
-"""Storing P or computing it again: bars of both ways, and the same over N."""
+"""Storing P or computing it again: bars of both ways, and curves over N."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ui.panels.compare.words import label, named
 
 
 class Amount(NamedTuple):
-    """One of what the two ways differ in."""
+    """An amount in which the two ways differ."""
 
-    name: str  # what it is
-    # the passes to their amounts: of the forward and of the backward pass, or one alone
+    name: str  # of the amount
+    # returns the amounts of the forward and of the backward pass, or of one alone
     parts: Callable[[Passes], tuple[int, ...]]
     text: Callable[[int], str]  # an amount in words
 
@@ -37,7 +37,7 @@ AMOUNTS = (
 
 
 def trade_sentences(trade: Trade) -> tuple[str, str]:
-    """Return what is saved and what is paid, and what is kept."""
+    """Return one sentence on the bytes saved and FLOPs paid, and one on the bytes kept."""
     again, stored = (named(each.backward) for each in (trade.again, trade.stored))
     saved, paid = trade.saved, trade.paid
     ways = "less" if saved >= 0 else "more", "more" if paid >= 0 else "fewer"
@@ -107,7 +107,7 @@ def _bar(
 
 
 def _curves(amount: Amount, lengths: tuple[tuple[int, Trade], ...], here: int) -> Box:
-    """Return what both ways take over N, both axes in powers of two."""
+    """Return the curves of both ways over N, both axes in powers of two."""
     first, last = lengths[0][0], lengths[-1]
     ends = " and ".join(amount.text(sum(amount.parts(each))) for each in last[1].both)
     return Column((

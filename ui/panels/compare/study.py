@@ -47,7 +47,7 @@ class CompareFound(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompareState:
-    """What is shown of the runs; `places` is None until the run has a place."""
+    """The runs with the choices made; `places` is None until the run has a place."""
 
     found: CompareFound
     places: Lockstep | None = None
@@ -56,20 +56,20 @@ class CompareState:
     marked: str = ""  # the algorithm that Enter shows
     asked: str = ""  # the algorithm that a user wants to see
     started: int = 0  # how often the race was started
-    share: float = 0.0  # of the race that has been seen
-    pace: float = RUN_SECONDS  # seconds in which the last is seen to run
-    where: str = "here"  # whose seconds
+    share: float = 0.0  # the part of the race that has been seen
+    pace: float = RUN_SECONDS  # seconds of watching in which the last lane finishes
+    where: str = "here"  # where these seconds pass
 
     @property
     def positions(self) -> tuple[Position, ...]:
-        """How far each has come."""
+        """How far each run has come."""
         if self.places is None:
             return ()
         return self.places.by_time if self.by_time else self.places.by_tile
 
     @property
     def view(self) -> str:
-        """What is shown."""
+        """The view on show."""
         over = bool(self.positions) and all(each.finished for each in self.positions)
         return self.chosen or ("table" if over else "columns")
 

@@ -39,9 +39,9 @@ def label(name: str) -> str:
 
 
 def mask_words(tiles: float, mask: float) -> str:
-    """Return what of a factor is the mask; nothing if none of it is.
+    """Return how much of a factor comes from the mask; empty if nothing does.
 
-    tiles, mask: the factor if every pair were visible, and what skipping hidden tiles makes of it.
+    tiles, mask: the factor if every pair were visible, and the factor of skipping hidden tiles.
     """
     if mask <= SAME:
         return ""
@@ -70,7 +70,7 @@ def verdicts(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _gradients(comparison: Comparison) -> str:
-    """Return what forward and backward pass request together, of a backward pass."""
+    """Return the bytes of forward and backward pass together; empty for a forward pass."""
     if not ALGORITHMS[comparison.shown].backward:
         return ""
     trade = trade_of(comparison.programs[comparison.shown].workload)
@@ -84,7 +84,7 @@ def _gradients(comparison: Comparison) -> str:
 
 
 def _another(comparison: Comparison) -> str:
-    """Return a sentence if one of them computes another function."""
+    """Return a sentence if an algorithm computes another function."""
     others = [name for name in comparison.programs if not ALGORITHMS[name].softmax]
     if not others:
         return ""
@@ -99,7 +99,7 @@ def _another(comparison: Comparison) -> str:
 
 
 def scale_words(scale: AtScale, w: Workload) -> str:
-    """Return what a run that is too short to save bytes would save if it were long."""
+    """Return the savings of a long run, for a run that is too short to save bytes."""
     base, since = scale.baseline, ""
     if scale.since is not None:
         since = (
@@ -134,7 +134,7 @@ def _least(comparison: Comparison) -> str:
 
 
 def time_words(durations: Sequence[Duration]) -> str:
-    """Return what times are, and if launches are all that takes long."""
+    """Return the sources of the times, and whether launches take longest."""
     models = [each.model for each in durations]
     said = [MODEL] if any(models) else []
     if not all(models):
@@ -200,7 +200,7 @@ def _why_baseline(comparison: Comparison) -> str:
 def legend_words(comparison: Comparison) -> str:
     """Return what the colours of boards and bars mean.
 
-    Which tiles lie in HBM is a matter of the algorithm; how strong their colour is, of the mask.
+    The algorithm decides which tiles lie in HBM, the mask how strong their colour is.
     """
     stored = [label(name) for name in comparison.programs if ALGORITHMS[name].passes_pairs]
     filled = f"in HBM ({', '.join(stored)}) or used and dropped" if stored else "used and dropped"
@@ -212,7 +212,7 @@ def legend_words(comparison: Comparison) -> str:
 
 
 def pace_words(comparison: Comparison, places: Lockstep, *, by_time: bool) -> tuple[str, str]:
-    """Return by what they are kept at the same place, and what that means."""
+    """Return whether the runs keep step by time or by tiles, and an explanation."""
     if by_time:
         gpu = comparison.programs[comparison.shown].workload.gpu.name
         said = f"{duration_text(places.spent, places.seconds)} on {gpu}"
@@ -234,18 +234,18 @@ def pace_words(comparison: Comparison, places: Lockstep, *, by_time: bool) -> tu
 
 
 def _under_way(position: Position) -> bool:
-    """Return whether its place is inside a visit, not between two."""
+    """Return whether a run is inside a visit, not between two."""
     return position.visit is not None and position.visit.index == position.visits
 
 
 def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
-    """Return the place of one of them, and in short."""
+    """Return the place of one run, and short forms."""
     program = comparison.programs[position.algorithm]
     count = f"{count_text(position.visits)} of {count_text(len(program))}"
     if position.finished:
         return f"finished: {count} visits", "finished", ""
     words = [f"{count} visits"]
-    if _under_way(position):  # its bytes so far count
+    if _under_way(position):  # the bytes of the visit so far count
         count = f"{count_text(position.visits + 1)} of {count_text(len(program))}"
         words = [f"visit {count}"]
     if position.visit is not None:

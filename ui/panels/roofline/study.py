@@ -58,7 +58,7 @@ _NO_RATE = (
 )
 _ON_ROOF = "Estimates from data sheets{}. A point stands on the roof above its intensity."
 _CACHES = {"requested": ", as if nothing were found in L2", "minimum": ", every byte moved once"}
-"""What each kind of bytes supposes of caches."""
+"""The assumption about caches behind each kind of bytes."""
 
 
 def _flops(rate: float) -> str:
@@ -140,7 +140,7 @@ def _modelled(state: UnderRoof) -> RooflinePoint | None:
     spent = state.spent
     if spent is None or spent.model is None or state.compulsory:
         return None
-    if spent.model.gpu is not state.roof.gpu:  # of the GPU that was chosen before
+    if spent.model.gpu is not state.roof.gpu:  # the time is of the GPU chosen before
         return None
     return replace(state.runs.place(state.shown, whole_phase(state.shown)), duration=spent)
 
@@ -157,7 +157,7 @@ def _model_mark(place: RooflinePoint, state: UnderRoof) -> PlotMark:
 
 
 def _way(place: RooflinePoint, roof: Roof) -> Curve:
-    """Return the line between the two points of a run: for requested bytes and for DRAM's."""
+    """Return the line between the two points of a run: for requested bytes and DRAM bytes."""
     assert place.reached is not None
     assert place.dram_intensity is not None
     xs, ys = (place.intensity, place.dram_intensity), (roof.at(place.intensity), place.reached)
@@ -167,7 +167,7 @@ def _way(place: RooflinePoint, roof: Roof) -> Curve:
 
 
 def _modelled_plot(state: UnderRoof) -> PlotModel:
-    """Return what runs reach by model: for each byte of DRAM, and hollow for each requested one."""
+    """Return the rates of runs by model: per byte of DRAM, and hollow per requested byte."""
     found, roof = state.runs, state.roof
     timed = [place for place in found.places if place.reached is not None]
     marks, ways = [], []
@@ -192,7 +192,7 @@ def _modelled_plot(state: UnderRoof) -> PlotModel:
     ys = [mark.y for mark in marks] or [roof.at(low)]
     left_out = [place for place in found.places if place.reached is None]
     missing = f" Not modelled: {_name(left_out)}." if left_out else ""
-    # What matters comes first: in a low panel the line is cut at its end.
+    # The main words come first: in a low panel the line is cut at its end.
     note = f"Filled: bytes of DRAM. Hollow: requested bytes, which L2 may have.{missing} {MODEL}"
     figures = ". ".join(", ".join(_modelled_lines(place, state)) for place in timed)
     return PlotModel(
@@ -293,7 +293,7 @@ def _named_together(marks: Sequence[PlotMark], state: UnderRoof) -> list[PlotMar
 
 
 def _name(places: Sequence[RooflinePoint]) -> str:
-    """Return what runs are called together; backward passes are called so by their own names."""
+    """Return the names of runs with their phases; names of backward passes say it themselves."""
     out = []
     for phase in dict.fromkeys(place.phase for place in places):
         names = ", ".join(place.algorithm for place in places if place.phase == phase)

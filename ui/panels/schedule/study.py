@@ -37,12 +37,12 @@ from ui.session.tasks import Report
 from ui.session.view import View
 
 _FAINTEST = 0.25
-"""How much of its colour the block with the least work has."""
+"""Share of its colour that the block with the least work has."""
 _TONES = 8
 _LANE = 7
-"""So high a lane is at least, if lanes with nothing on them take less room for it."""
+"""Least height of a lane with events; empty lanes take less room for it."""
 _USED = 0.6
-"""Most of the height that lanes get in this way."""
+"""Largest share of the height that lanes with events get in this way."""
 _NAME = 12
 """Letters of a lane's name, at most."""
 
@@ -52,11 +52,11 @@ class TimelineBox(Box):
     """Events on lanes, whose names are at the left; the pointer finds (`id`, event)."""
 
     events: Events
-    seconds: float  # what its width stands for
+    seconds: float  # the time that the width stands for
     tone: str
     marks: tuple[tuple[int, Tone], ...]  # framed events
     widest: str  # the name that takes the most room
-    lane: float = 0.0  # the height of a lane with events; those below the last share the rest
+    lane: float = 0.0  # the height of a lane with events; lanes below the last one share the rest
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         events, left = self.events, _name("", self.widest).width(style)
@@ -187,14 +187,14 @@ SCHEDULE = ScheduleStudy()
 
 
 def schedule_state(program: TileProgram, what: str, order: str) -> ScheduleState:
-    """Return what is shown of a run, at its first visit."""
+    """Return the state for a run, at its first visit."""
     rows = schedule_rows(program, what, order, lambda w: block_needs(w, known_cubin(w)))
     state = ScheduleState(program, what, rows)
     return replace(state, sentences=tuple(filter(None, sentences(state))))
 
 
 LOGS = (".log", ".txt")
-"""A file that ends so is read as a log of CLC, any other as a trace."""
+"""Endings of files that are read as a log of CLC; any other file is read as a trace."""
 
 
 @guarded
@@ -213,7 +213,7 @@ class SchedulePanel(StudyPanel[ScheduleState, ScheduleState]):
         return replace(state, beside=self._beside)
 
     def write(self, path: Path, failed: Callable[[InputError], None]) -> None:
-        """Write the model's rows as a trace, beside the window; say why if that fails."""
+        """Write the model's rows as a trace, in the background; say why if writing fails."""
         state = self.state
         if state is None:
             return

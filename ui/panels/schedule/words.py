@@ -1,4 +1,4 @@
-"""What is said of thread blocks on multiprocessors: a model, wherever times are shown."""
+"""Words on thread blocks on multiprocessors: wherever times are shown, they say it is a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ui.look.units import (
 )
 
 _UNEVEN = 1.2
-"""Blocks whose longest takes this many times as long as the shortest are told to be uneven."""
+"""Blocks are called uneven if the longest takes this many times as long as the shortest."""
 
 
 def title(state: ScheduleState) -> str:
@@ -59,7 +59,7 @@ def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:
 
 
 def _spent(found: Schedule) -> str:
-    """Return how long a run takes: by model, or the data sheet's least and that of the blocks."""
+    """Return a run's time: by model, or the data sheet's least time and the blocks' time."""
     spent = time_text(found.seconds)
     if found.model is None:
         return f"≥ {time_text(found.least)} (in these blocks {spent})"
@@ -84,7 +84,7 @@ def told(state: ScheduleState) -> str:
         row, event = state.shown[state.pointed[0]], state.pointed[1]
     elif found:
         row, event = found[0], state.working(found[0]).start
-        # Of several orders it is told in which of them the block is there.
+        # With several orders, the words say the order in which the block is there.
         begins = f"At work, {row.title}: " if len(found) > 1 else "At work: "
     else:
         own = algorithm_of(state.program.workload).title
@@ -101,7 +101,7 @@ def told(state: ScheduleState) -> str:
 
 
 def sentences(state: ScheduleState) -> Iterator[str]:
-    """Yield what explains the rows, the most important first."""
+    """Yield sentences that explain the rows, the most important first."""
     found = [row.schedule for row in state.rows if row.schedule]
     # A launch may take longer than the shortest schedule.
     short = launch_words(min((each.seconds for each in found), default=inf))
@@ -229,7 +229,7 @@ def _orders(found: list[Schedule]) -> Iterator[str]:
 
 
 def _own_axes(state: ScheduleState) -> str:
-    """Return why times of algorithms are not compared: nobody knows a cache here."""
+    """Return why times of algorithms are not compared: no cache is known here."""
     shares = {
         sum(compulsory_bytes(each.workload) for each in row.schedule.programs)
         / sum(each.totals.bytes for each in row.schedule.programs): row.title

@@ -1,1 +1,1 @@
-"""What other sizes and tiles would cost."""
+"""The costs of other sizes and tiles."""

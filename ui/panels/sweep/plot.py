@@ -50,7 +50,7 @@ _RULE_WORDS = {
 class CurvePick:
     """A point of a curve."""
 
-    algorithm: str  # whose curve
+    algorithm: str  # the algorithm of the curve
     value: int  # place along the axis
 
 
@@ -86,7 +86,7 @@ def figure_lines(
 ) -> tuple[str, ...]:
     """Return all figures in words, the first line a heading.
 
-    duration: its time by model; without it stands the least time of the data sheet.
+    duration: the time by model; without it, the least time by the data sheet is said.
     """
     limit = w.gpu.smem_bytes
     room = f"{'over' if figures.shared > limit else 'of'} the {bytes_text(limit)} of a block"
@@ -116,7 +116,7 @@ def _title(name: str) -> str:
 
 
 def sweep_plot(found: Sweep, w: Workload, quantity: Quantity) -> PlotModel:
-    """Return the curves of a sweep; a click on a point makes it the scenario, unless a file is."""
+    """Return a sweep's curves; a click on a point makes it the scenario, unless a file fixes it."""
     axis, here = found.axis, found.values.index(found.here)
     modelled = quantity == "time" and bool(found.durations)
     measure = _BY_MODEL if modelled else _MEASURES[quantity]
@@ -230,7 +230,7 @@ def _tiles(rows: int, cols: int) -> str:
 def _choice_marks(
     found: TilingMap, w: Workload, heat: HeatMap
 ) -> tuple[tuple[PlotMark, ...], tuple[str, ...]]:
-    """Return the marks of this scenario and of the published rules, and words for those outside."""
+    """Return the marks of this scenario and of published rules, and words for marks outside."""
     names: dict[tuple[int, int], list[str]] = {found.here: ["here"]}
     figures = {found.here: found.here_figures}
     whose: dict[tuple[int, int], list[str]] = {found.here: ["this scenario"]}

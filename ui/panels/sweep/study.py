@@ -1,4 +1,4 @@
-"""What other sizes and tiles would cost: curves over one size, a map over tiles, or a table."""
+"""The costs of other sizes and tiles: curves over one size, a map over tiles, or a table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LINE, _HIGHEST = 14.0, 44.0
 
 
 def variants_words(t: VariantTable, w: Workload) -> Words:
-    """Return what has to be known to read the table."""
+    """Return the words that a reader of the table needs."""
     queries = "" if w.queries == w.seqlen_k else f"{count_text(w.queries)} queries, "
     first = (
         f"{queries}N = {count_text(w.seqlen_k)}, d = {w.head_dim}, one layer of {t.heads} heads, "
@@ -118,14 +118,14 @@ class _OwnRow(Row):
 
 
 class _Rows(Column):
-    """The rows of the table, at most so high."""
+    """The rows of the table, with a largest height."""
 
     def most_height(self, style: Style) -> float:
         return style.px(_HIGHEST) * len(self.parts)
 
 
 def variants_picture(t: VariantTable) -> Box:
-    """Return a row for each variant; where there is little room the last columns go."""
+    """Return a row for each variant; with little room the last columns are left out."""
     names = ["variant", *(part for row in t.rows for part in row.name.split(", "))]
     columns = [
         [heading, *(text(cost.here) for cost, text in each)]
@@ -162,7 +162,7 @@ _AXES: tuple[Axis, ...] = get_args(Axis)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Swept:
-    """Figures of a workload at other sizes, and which of them are shown."""
+    """Figures of a workload at other sizes, and the quantity that is shown."""
 
     workload: Workload
     found: Sweep | TilingMap | VariantTable

@@ -1,4 +1,4 @@
-"""What the blank fields of a form stand for, and the words in them that say so."""
+"""The values that blank fields of a form stand for, and the words in the fields that say so."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ui.panels.scenario.fields import (
 
 
 class Blank(NamedTuple):
-    """What a blank field stands for: the value, and the words in the field that say so."""
+    """The value that a blank field stands for, and the words in the field that say so."""
 
     value: str
     hint: str
 
 
 def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
-    """Return what each field stands for when it is blank.
+    """Return the value that each field stands for when it is blank.
 
-    said: the texts of the fields, which may already be something else.
+    said: the texts of the fields, which may already differ from the workload.
     """
     w, shown = workload, texts(workload.scenario)
     unscaled = 1 / math.sqrt(w.head_dim)

@@ -190,7 +190,7 @@ class ChoiceEditor(StillList):
         return QSize(round(self._style.px(60)), self.minimumHeight())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint it like the other editors, with its words elided instead of cut off."""
+        """Paint the list like the other editors, with its words elided instead of cut off."""
         with painting(self) as painter:
             style, theme = self._style, self._style.theme
             painter.fillRect(self.rect(), QColor(theme.field))

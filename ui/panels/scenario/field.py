@@ -1,4 +1,4 @@
-"""A field of the form: its name and meaning, its editor, and what is to be said of its value."""
+"""A field of the form: its name and meaning, its editor, and messages about its value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 
 FRAME = 2
-"""Width of the frame around an editor that has the focus or is wrong; others have half of it."""
+"""Width of the frame around an editor that has the focus or is wrong; others have half of that."""
 EDITOR_WIDTH = 190
 """Below this width at scale 1 an editor has its own line, below its label."""
 _PAIR = ("tiling.rows", "tiling.cols")
@@ -68,9 +68,9 @@ class _RemedyButton(Button):
 
 
 class Message(QWidget):
-    """A warning: sign, words and a button for its remedy; it takes no space if there is none.
+    """A warning: sign, words and a button for its remedy; without a warning it takes no space.
 
-    Most fields never have one, so its parts are made only for the first warning.
+    Most fields never have a warning, so the parts are made only for the first one.
     """
 
     wanted = Signal(object)
@@ -153,7 +153,7 @@ class Message(QWidget):
 
 @guarded
 class Field(QWidget):
-    """Name and meaning, an editor, and below it what is wrong with its text, or a what-if badge.
+    """Name and meaning, an editor, and below it a message about its text, or a what-if badge.
 
     aside: words at the right of the editor.
     """
@@ -211,7 +211,7 @@ class Field(QWidget):
         self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
         self._box.addWidget(self.names)
         self._beside: bool | None = None
-        """Whether the label is left of the editor, if it has a place."""
+        """Whether the label is left of the editor; None before it has a place."""
         self._line = QHBoxLayout()
         self._parts = QVBoxLayout()
         self._box.addLayout(self._parts, 1)
@@ -239,7 +239,7 @@ class Field(QWidget):
         editor.step(by)
 
     def _fill_line(self) -> None:
-        """Put editor and what belongs to it into one line, the rest below each other."""
+        """Put the editor and its buttons and words into one line, the rest below each other."""
         if self.maps is not None:
             self._parts.addWidget(self.maps)
         self._row = QHBoxLayout()
@@ -267,7 +267,7 @@ class Field(QWidget):
     def show_said(
         self, said: Texts, blank: Blank | None, workload: Workload, *, force: bool
     ) -> None:
-        """Show the value of a field, and what it stands for when it is blank."""
+        """Show the value of a field, and the value that a blank field stands for."""
         if blank is not None:
             self.editor.show_blank(blank)
         if isinstance(self.editor, SentenceEditor):
@@ -279,7 +279,7 @@ class Field(QWidget):
             self.editor.setVisible(not known)
 
     def say(self, wrong: str, remedy: Remedy | None = None) -> None:
-        """Say what is wrong and what would help, or nothing."""
+        """Show a message about a wrong value and a remedy, or nothing."""
         said = self.message.text
         self.message.say(wrong, remedy)
         if wrong != said:
@@ -297,7 +297,7 @@ class Field(QWidget):
         self.aside.setVisible(bool(words))
 
     def mark_changed(self, on: bool) -> None:
-        """Mark with a dot that the value is not the one that was opened."""
+        """Mark with a dot that the value differs from the opened scenario's."""
         if on != self._changed:
             self._changed = on
             self.label.setAccessibleDescription("changed" if on else "")

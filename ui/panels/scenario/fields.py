@@ -83,7 +83,7 @@ class FieldSpec:
     choices: Callable[[], Choices] = tuple
     default: str = ""  # the choice that a blank text stands for if there is no blank choice
     only_for: tuple[str, ...] = ()  # the input sources that the field belongs to; empty: all
-    of: tuple[str, ...] = ()  # the algorithms that have it; empty: all
+    of: tuple[str, ...] = ()  # the algorithms that have the field; empty: all
     least: int = 1  # smallest value of a WHOLE or WINDOW, where stepping down ends
 
     @property
@@ -93,27 +93,27 @@ class FieldSpec:
 
     @property
     def brief(self) -> str:
-        """What it is, in a few words: the first sentence of its meaning."""
+        """The field in a few words: the first sentence of its meaning."""
         return self.help.partition(". ")[0].partition(": ")[0].removesuffix(".")
 
     @property
     def title(self) -> str:
-        """The name by which a search finds it."""
+        """The name by which a search finds the field."""
         return self.label
 
     @property
     def does(self) -> str:
-        """Its meaning, which a search finds, too."""
+        """The meaning, which a search finds, too."""
         return self.help
 
     @property
     def also(self) -> tuple[str, ...]:
-        """What else it is called: by people, in the file, and the section that it stands in."""
+        """Other names of the field: by people, in the file, and the name of its section."""
         words = self.name.replace(".", " ").replace("_", " ")
         return (*_called().get(self.name, ()), words, self.name, self.group)
 
     def belongs(self, algorithm: str, source: str) -> bool:
-        """Return whether runs of an algorithm with an input of some source have it."""
+        """Return whether runs of an algorithm with an input of some source have the field."""
         return (not self.of or algorithm in self.of) and (
             not self.only_for or source in self.only_for
         )
@@ -151,12 +151,12 @@ GROUPS = (
     "Algorithm", "Shapes", "Scores", "Mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 _GROUP_OF = {"attention": "Algorithm", "batch": "Shapes"}
-"""Sections of tables that are not called as they are."""
+"""Sections of tables whose names differ from the section's."""
 
 
 @cache
 def _called() -> dict[str, list[str]]:
-    """Return by name what else fields are called."""
+    """Return other names of fields, by the field's name."""
     called: dict[str, list[str]] = read_toml(ASSETS / "search.toml")["fields"]
     return called
 
@@ -189,7 +189,7 @@ _OF = {
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """Yield the parts of a type: types, literal values, and what is annotated."""
+    """Yield the parts of a type: types, literal values, and metadata of annotations."""
     if isinstance(annotation, FieldInfo):
         yield from annotation.metadata
     elif get_args(annotation):
@@ -252,7 +252,7 @@ FIRST = (
     "attention.algorithm", "input.name", "input.head", "mask.causal", "tiling.rows", "tiling.cols",
     "attention.seqlen_q", "attention.head_dim", "hardware.preset",
 )  # fmt: skip
-"""What a form shows at first sight; Br and Bc are in one row."""
+"""The fields that a form shows at first sight; Br and Bc are in one row."""
 
 SHAPE_KEYS = ("heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim")
 BROUGHT = (
@@ -261,9 +261,9 @@ BROUGHT = (
     "attention.scale",
     "mask.causal",
 )
-"""What an input determines."""
+"""The fields that an input determines."""
 _IMPLIED = {"input.name": "capture", "input.text": "sentence"}
-"""The source that somebody wants who names this."""
+"""The source that a user wants who fills this field."""
 WHICH_INPUT = (
     "input.source",
     "input.path",
@@ -274,7 +274,7 @@ WHICH_INPUT = (
     "input.layer",
 )
 SENTENCE = "The cat sat on the mat because it was tired."
-"""What is read until another text is typed."""
+"""The text that is read until another one is typed."""
 
 
 # --- texts and scenarios -----------------------------------------------------------------
@@ -310,7 +310,7 @@ def tables(said: Texts) -> dict[str, Any]:
 
 
 def text_of(value: object) -> str:
-    """Return a value of a scenario as the form has it."""
+    """Return a value of a scenario as the text of a field."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -381,7 +381,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     own = "" if workload.file is None else _own_values(workload.file).get(name, "")
     if text and own not in ("", text):  # asked of an input that has another value
         out["input.what_if"] = "true"
-    if name in _OF_SPLITS and text.strip():  # their number or their size
+    if name in _OF_SPLITS and text.strip():  # the number of splits or their size
         out[_OF_SPLITS[name]] = ""
     sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
     if name == "tiling.rule":
@@ -395,7 +395,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
 
 
 def _own_values(file: InputFile) -> Texts:
-    """Return what may be asked of an input that has it otherwise, each with the input's own."""
+    """Return the fields in which a scenario may differ from an input, with the input's values."""
     _, queries, dim = file.q.shape
     causal = text_of(file.said.causal)
     return {
@@ -406,10 +406,10 @@ def _own_values(file: InputFile) -> Texts:
 def with_input(
     scenario: Scenario, input_values: Mapping[str, object], workload: Workload
 ) -> Scenario:
-    """Return `scenario` with another input, without what was true only of the old input.
+    """Return `scenario` with another input, without settings that hold only for the old input.
 
-    It is named after a file. Shapes, dtype, scale and causal become blank if the new input
-    determines them. Random input determines none: those that nobody said are taken from `workload`.
+    A file gives the title. Shapes, dtype, scale and causal become blank if the new input determines
+    them. Random input determines none: values that nobody said are taken from `workload`.
 
     input_values: values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
     Raises InputError: the result is not a valid scenario.
@@ -438,20 +438,20 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
     out.update(dict.fromkeys((*BROUGHT, "input.what_if"), ""))
     if source in ("file", "layer") and values.get("input.path"):
         out["title"] = shortened(safe_text(Path(values["input.path"]).stem))
-    if source == "layer":  # no shape of its weights says it
+    if source == "layer":  # no shape of the weights says the number
         out["attention.heads"] = heads or str(workload.input_heads[0])
     if source == "capture":
         out["input.name"] = out["input.name"] or capture_names()[0]
     if source == "sentence":
         out["input.text"] = out["input.text"] or SENTENCE
-    # The captures have the same heads; those of another file may be fewer.
+    # All captures have the same heads; another file may have fewer.
     if not source == workload.scenario.input.source == "capture":
         out["input.head"] = values.get("input.head", "")
     return out
 
 
 def _resolved(workload: Workload) -> dict[str, str]:
-    """Return the current shapes as random input needs them; what follows from them stays blank."""
+    """Return the current shapes as random input needs them; derived values stay blank."""
     w = workload
     heads, kv_heads = w.input_heads
     out = {
@@ -472,7 +472,7 @@ def _resolved(workload: Workload) -> dict[str, str]:
 
 
 def change_words(before: Scenario, after: Scenario) -> str:
-    """Return what was changed, for the undo menu: ``kv_heads 2 → 4``."""
+    """Return the change in words, for the undo menu: ``kv_heads 2 → 4``."""
     old, new = texts(before), texts(after)
     changed = [spec for spec in FIELDS if old[spec.name] != new[spec.name]]
     said = after.input

@@ -1,9 +1,9 @@
 """The scenario dock: the form in which the scenario is changed.
 
-It shows eight fields, and others that are searched for. The form keeps a draft, the texts of all
-fields. Each change makes a scenario of the whole draft, so that two fields can be made consistent
-one after the other. A valid scenario is proposed; a mistake is shown beside its field, and the
-typed text stays.
+The form shows eight fields, and others that are searched for. The form keeps a draft, the texts of
+all fields. Each change makes a scenario of the whole draft, so that two fields can be made
+consistent one after the other. A valid scenario is proposed; a mistake is shown beside its field,
+and the typed text stays.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 _ORDER = (*FIRST, *(spec.name for spec in FIELDS if spec.name not in FIRST))
 """The fields from top to bottom."""
 _OF_SOURCE = {"file": "input.path", "layer": "input.path", "sentence": "input.layer"}
-"""What a source of the input asks for beside the first fields."""
+"""The field that a source of the input asks for beside the first fields."""
 _SENTENCE = "input.name"
 _WIDE, _LARGER = 640, 1.3
-"""Width at scale 1 from which all letters are so much larger."""
+"""Width at scale 1 from which all letters are larger, and by which factor."""
 _NAMES = (112, 0.31)
 """Least width of names at scale 1, and their share of the width."""
 
@@ -70,7 +70,7 @@ _ALL = "All"
 
 
 class _Fields(dict[str, Field]):
-    """The fields that were made so far; one is made when somebody asks for it."""
+    """The fields that were made so far; a missing field is made at its first access."""
 
     def __init__(self, panel: ScenarioPanel) -> None:
         super().__init__()
@@ -84,14 +84,14 @@ class _Fields(dict[str, Field]):
 class ScenarioPanel(Panel[None]):
     """The fields of the current scenario.
 
-    It shows what `show_trace` or `show_workload` gives it and proposes changes; a proposal that
-    cannot be used comes back through `show_refusal`.
+    The panel shows the scenario of `show_trace` or `show_workload` and proposes changes; a proposal
+    that cannot be used comes back through `show_refusal`.
     """
 
     proposed = Signal(object, str)
-    """A valid `Scenario` that differs from the current one, and what was changed."""
+    """A valid `Scenario` that differs from the current one, and the change in words."""
     withdrawn = Signal()
-    """What was wrong has been replaced or restored."""
+    """A wrong entry has been replaced or restored."""
     held = Signal(bool)
     """Whether the form has an entry that cannot be used."""
     undo_asked = Signal()
@@ -123,15 +123,15 @@ class ScenarioPanel(Panel[None]):
         """The texts of the scenario that was opened or saved."""
         self._draft: dict[str, str] = {}
         self._pending: list[Scenario] = []
-        """What was proposed and has no answer yet."""
+        """Proposals that have no answer yet."""
         self._refused: dict[str, Mistake] = {}
-        """What was wrong with the last proposal, by field."""
+        """The mistakes in the last proposal, by field."""
         self._notice = ""
-        """What else was refused."""
+        """The words on another refusal."""
         self._touched: set[str] = set()
         """Fields that were changed here, or asked for by name: they stay in sight."""
         self._found: frozenset[str] | None = None
-        """What the query finds, if there is one."""
+        """The fields that the query finds, if there is a query."""
         self._holds = False
         self._lettered: Style | None = None
         self._wrong: dict[str, Mistake] = {}
@@ -169,7 +169,7 @@ class ScenarioPanel(Panel[None]):
             self.made(name)
 
     def made(self, name: str) -> Field:
-        """Return a field, made if it was not yet; `show_field` brings it in sight."""
+        """Return a field, made if it is missing; `show_field` brings a field in sight."""
         if name in self.fields:
             return self.fields[name]
         field = Field(SPECS[name])
@@ -222,7 +222,7 @@ class ScenarioPanel(Panel[None]):
         self._foot.setSpacing(round(style.px(4)))
         self.banner.set_style(style)
         for field in self.fields.values():
-            if field.spec.name != "tiling.cols":  # it goes with the rows
+            if field.spec.name != "tiling.cols":  # this field is styled with the rows
                 field.set_style(style)
         self._tell_groups()
         self._tell_changes()
@@ -290,7 +290,7 @@ class ScenarioPanel(Panel[None]):
         return {name for name in self._touched if self._draft[name] != self._opened[name]}
 
     def _choose_rows(self) -> None:
-        """Show the fields that are found, or the first and those that were changed."""
+        """Show the fields that are found, or the first fields and the changed ones."""
         if self._workload is None:
             return
         belonging = self._belonging()
@@ -322,8 +322,8 @@ class ScenarioPanel(Panel[None]):
         self.groups.setText(f"{none}by group: &nbsp; {words}")
 
     def _tell_changes(self) -> None:
-        """Say how many fields are not as they were opened, and offer to take the last back."""
-        aside = ("title", "input.what_if")  # they follow from what else is changed
+        """Say how many fields differ from the opened scenario, and offer to take the last back."""
+        aside = ("title", "input.what_if")  # these follow from other changes
         opened = {name: text for name, text in self._opened.items() if name not in aside}
         count = sum(self._draft[name] != text for name, text in opened.items())
         colours = self.style_now.theme
@@ -355,7 +355,7 @@ class ScenarioPanel(Panel[None]):
         self._workload = workload
         self._notice, self._refused = "", {}
         if at is not None:
-            if self._draft["title"] == self._pending[at].title:  # it may have another title
+            if self._draft["title"] == self._pending[at].title:  # the run may have another title
                 self._draft["title"] = workload.scenario.title
             del self._pending[: at + 1]
         else:
@@ -371,7 +371,7 @@ class ScenarioPanel(Panel[None]):
         self._check()
 
     def show_opened(self, scenario: Scenario | None) -> None:
-        """Take what was opened or saved: from it changes are counted."""
+        """Take the scenario that was opened or saved; changes are counted from it."""
         opened = {} if scenario is None else texts(scenario)
         if opened and opened != self._opened:
             self._opened = opened
@@ -421,7 +421,7 @@ class ScenarioPanel(Panel[None]):
         self._tell_changes()
 
     def _show_field(self, field: Field, *, force: bool) -> None:
-        """Show in a field what the draft says."""
+        """Show the draft's text in a field."""
         w, name = self._workload, field.spec.name
         assert w is not None
         meaning = blanks(w, self._draft).get(name)
@@ -454,7 +454,7 @@ class ScenarioPanel(Panel[None]):
             wrong |= {mistake.key: mistake for mistake in error.mistakes}
         else:
             if self._pending:
-                # It is again the current scenario: `show_workload` does the rest after the answer.
+                # Again the current scenario: `show_workload` does the rest after the answer.
                 news = scenario if scenario not in (shown, self._pending[-1]) else None
             elif scenario == shown:
                 wrong = self._refused = {}
@@ -470,12 +470,12 @@ class ScenarioPanel(Panel[None]):
         return _typed(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Enter, leave the field; on Escape, restore what is in effect, and leave."""
+        """On Enter, leave the field; on Escape, restore the values in effect, and leave."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if any(
                 field.message.text and field.editor.has_focus() for field in self.fields.values()
             ):
-                return  # what is wrong is repaired at its place
+                return  # a wrong entry is repaired at its place
             self._leave()
         elif event.key() == Qt.Key.Key_Escape and self.query.text():
             self.query.clear()
@@ -486,11 +486,11 @@ class ScenarioPanel(Panel[None]):
             super().keyPressEvent(event)
 
     def take_back(self) -> bool:
-        """Restore what is in effect if an entry is refused; return whether one was."""
+        """Restore the values in effect if an entry is refused; return whether one was."""
         return self._holds and not self._pending and self._put_back()
 
     def _put_back(self) -> bool:
-        """Restore what is in effect in all fields; return whether anything differed."""
+        """Restore the values in effect in all fields; return whether anything differed."""
         assert self._workload is not None
         lines = [
             field.editor for field in self.fields.values() if isinstance(field.editor, LineEditor)
@@ -530,7 +530,7 @@ class ScenarioPanel(Panel[None]):
             self.held.emit(holds)
 
     def _repair(self, remedy: Remedy) -> None:
-        """Propose what the form says with the change that makes it possible."""
+        """Propose the scenario of the form with the change that makes it possible."""
         self._draft |= {
             f"{table}.{key}": text_of(value)
             for table, values in remedy.values.items()

@@ -1,4 +1,4 @@
-"""The editors of the form that show what one chooses: sentences, maps of heads, two masks."""
+"""The editors of the form that show their choices: sentences, maps of heads, two masks."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class _PictureRows(QStyledItemDelegate):
 
 @guarded
 class _List(QListView):
-    """A list that is as high as its rows; Enter and Space choose, and so does a click."""
+    """A list that is as high as its rows; Enter, Space and a click choose."""
 
     chosen = Signal(object)
-    """The index that somebody wants."""
+    """The index that a user has chosen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _List(QListView):
 
     @property
     def rows(self) -> QStandardItemModel:
-        """What the list shows."""
+        """The rows of the list."""
         model = self.model()
         assert isinstance(model, QStandardItemModel)
         return model
@@ -129,7 +129,7 @@ class _List(QListView):
 
 @guarded
 class SentenceEditor(QWidget):
-    """What Q, K and V are of: sentences that ship, by their text, one's own, random numbers."""
+    """The source of Q, K and V: sentences that ship, by their text, one's own, random numbers."""
 
     committed = Signal(str, str)
     """The field that is changed, and its text."""
@@ -155,7 +155,7 @@ class SentenceEditor(QWidget):
 
     @property
     def parts(self) -> tuple[QWidget, ...]:
-        """What may have the focus."""
+        """The parts that may have the focus."""
         return self.list, self.own
 
     def has_focus(self) -> bool:
@@ -170,10 +170,10 @@ class SentenceEditor(QWidget):
         self._fit()
 
     def show_blank(self, blank: Blank) -> None:
-        """Blank is what the input's source says."""
+        """Do nothing: the input's source says what a blank field stands for."""
 
     def show_input(self, said: Texts, workload: Workload) -> None:
-        """Offer what there is to choose from, and choose what is said."""
+        """Offer the choices, and choose the one that the texts say."""
         source, name = said["input.source"] or "random", said["input.name"]
         rows = [
             (text.words, f"layer {text.layer} · {text.tokens} tokens", ("input.name", each))
@@ -219,7 +219,7 @@ class SentenceEditor(QWidget):
 def head_weights(scenario: Scenario) -> tuple[F32, ...]:
     """Return the weights of every head of a scenario's input, (rows, keys) each.
 
-    Of many tokens some rows are taken, and means of keys beside each other.
+    With many tokens some rows are taken, and means of keys beside each other.
     """
     w = resolve(with_values(scenario, {"input": {"head": "all"}, "batch": {"sequence": None}}))
     inputs = read_inputs(w)
@@ -276,7 +276,7 @@ class HeadMaps(QWidget):
         row.addWidget(self.all, 0, Qt.AlignmentFlag.AlignTop)
         self._maps: tuple[F32, ...] = ()
         self._wide = 0
-        """The width to fit into: beside a scroll bar too, which lines of maps bring and take."""
+        """The width to fit into, also beside a scroll bar, which more lines of maps may bring."""
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -361,7 +361,7 @@ class HeadMaps(QWidget):
 
 
 def _mask_picture(theme: Theme, side: int, causal: bool) -> QPixmap:
-    """Return four rows of four pairs, those that are hidden empty."""
+    """Return four rows of four pairs; hidden pairs are empty."""
     out = QPixmap(side, side)
     out.fill(Qt.GlobalColor.transparent)
     step = side / 4
@@ -376,7 +376,7 @@ def _mask_picture(theme: Theme, side: int, causal: bool) -> QPixmap:
 
 
 class TwoPictures(QWidget):
-    """Causal or not, as two pictures of what a token sees."""
+    """Causal or not, as two pictures of the pairs that are seen."""
 
     committed = Signal(str)
     framed = False
@@ -419,12 +419,12 @@ class TwoPictures(QWidget):
             set_sheet(button, bar_sheet(style) + padded)
 
     def show_text(self, text: str, *, force: bool) -> None:
-        """Choose what is said, or what the input says."""
+        """Choose the picture of `text`, or else of the blank value."""
         self._told = text
         self.buttons[text if text in self.buttons else self._blank].setChecked(True)
 
     def show_blank(self, blank: Blank) -> None:
-        """Take what the input says."""
+        """Take the value of a blank text, which the input gives."""
         self._blank = blank.value if blank.value in self.buttons else "false"
         self.show_text(self._told, force=False)
 

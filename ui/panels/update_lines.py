@@ -1,7 +1,7 @@
 """The lines of the update with one row's numbers in them, as each algorithm computes it.
 
-A line is made of pieces: words, and numbers that know the cell they are of. The softmax panel
-writes them as text, the Formula panel makes every number a link.
+A line is made of pieces: words, and numbers that know their cells. The softmax panel writes the
+pieces as text, the Formula panel makes every number a link.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class LinePiece:
     """Words, or a number of a cell."""
 
     text: str  # what is written
-    cell: Cell | None = None  # what the number is of; None for words
-    hint: str = ""  # what the number is called
-    # letters that are kept for it, so that what follows stands still from step to step
+    cell: Cell | None = None  # the cell of the number; None for words
+    hint: str = ""  # the name of the number
+    # letters kept for the number, so that the words after it stand still from step to step
     width: int = 0
 
     @property
@@ -69,14 +69,14 @@ class UpdateLine:
     """One line of the update."""
 
     latex: str  # the formula
-    # it with this row's numbers, longest first; `NOT_YET` while they do not exist
+    # the formula with this row's numbers, longest first; `NOT_YET` while they do not exist
     choices: tuple[Pieces, ...]
-    # reached, current: whether it has been done in this visit; whether the current op does it
+    # reached, current: whether the line is done in this visit; whether the current op does it
     reached: bool
     current: bool
     tall: bool = False  # whether the formula needs more height than a line of text
     sums: bool = False  # whether it is about the running sum
-    part: str = ""  # the beginning of the formula that the op is about, where it is not all of it
+    part: str = ""  # the beginning of the formula that the op is about, if not the whole
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def line(
 ) -> UpdateLine:
     """Return a line that the first of `ops` fills and all of them work on.
 
-    part: one of them, and the beginning of the formula that it is about.
+    part: one of these ops, and the beginning of the formula that the op is about.
     """
     names = (ops,) if isinstance(ops, str) else ops
     reached = names[0] in snapshot.done
@@ -148,7 +148,7 @@ class _LineRow:
 
     @property
     def skips(self) -> bool:
-        """Whether its rescale is skipped though its maximum has grown."""
+        """Whether the row's rescale is skipped though its maximum has grown."""
         grown = growth(self.snapshot, self.row)
         tile = self.snapshot.tile
         return grown > 0 and tile.m[self.r] == tile.m_prev[self.r]
@@ -290,13 +290,13 @@ def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
 
 
 def _last_lines(row: _LineRow) -> list[UpdateLine]:
-    """Return the lines that divide O by l and, where it has a gate, multiply it by that."""
+    """Return the lines that divide O by l and, where O has a gate, multiply O by the gate."""
     made, ready = row.snapshot.tile.o[row.r], before_gate(row.snapshot)[row.r]
     return [row.divided(_DIVIDED, made, ready, row.outputs, OUTPUT), *_gate_lines(row)]
 
 
 def _gate_lines(row: _LineRow) -> list[UpdateLine]:
-    """Return the line that multiplies O by its gate, of a visit that does so."""
+    """Return the line that multiplies O by its gate, in a visit with this op."""
     snapshot, r = row.snapshot, row.r
     if not any(isinstance(op, ApplyGate) for op in snapshot.ops):
         return []
@@ -422,7 +422,7 @@ def _token_lines(row: _LineRow) -> list[UpdateLine]:
 def _gradient_lines(row: _LineRow) -> list[UpdateLine]:
     """Return a line for each op of a visit that has a formula, with the numbers that it makes.
 
-    Of what a row makes these are its own; of what is of keys, those of the first key of the tile.
+    A tensor of rows shows the row's own numbers; a tensor of keys, the tile's first key.
     """
     snapshot, lines = row.snapshot, list[UpdateLine]()
     for op, state in zip(snapshot.ops, snapshot.tile.states[1:], strict=True):
@@ -449,7 +449,7 @@ def _components(row: _LineRow, name: str, numbers: F32) -> list[Pieces]:
 
 
 def _first_numbers(row: _LineRow, name: str, values: F32, count: int) -> Pieces:
-    """Return the first numbers of a token's gate, or of what stands where its value did."""
+    """Return the first numbers of a token's gate, or of a tensor in the place of its value."""
     own = name if name in row.snapshot.inputs else row.snapshot.program.algorithm.rows[0]
     cells = [Cell(own, row.row, n) for n in range(count)]
     return (*plain(f"{symbol(name)} = "), *vector(values, cells, symbol(name)))
@@ -469,7 +469,7 @@ def _key_lines(row: _LineRow) -> list[UpdateLine]:
 
 
 def _state_lines(row: _LineRow) -> list[UpdateLine]:
-    """Return the lines of linear attention: what the state gives, and what the chunk adds."""
+    """Return the lines of linear attention: reading the state, and adding the chunk."""
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     maps, adds = _key_lines(row)
     o, l = t.first("O")[r], row.number(t.first("l"), row.l, "ℓ of the keys in the state")

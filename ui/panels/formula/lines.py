@@ -1,4 +1,4 @@
-"""What the Formula panel says: the lines of the update at this op, and the source of a number."""
+"""The text of the Formula panel: the lines of the update at this op, the source of a number."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
 
 @dataclass(frozen=True, slots=True)
 class FormulaModel:
-    """What the Formula panel shows."""
+    """The contents of the Formula panel."""
 
     title: tuple[str, ...]  # op, tile and row, longest first
     cites: tuple[str, ...]  # the op's place in the paper, longest first
-    lines: tuple[UpdateLine, ...]  # the update; those of the current op are marked
+    lines: tuple[UpdateLine, ...]  # the update; lines of the current op are marked
 
 
 def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
-    """Return what the panel says about a row at a cursor, and typeset its formulas."""
+    """Return the panel's contents for a row at a cursor, and typeset its formulas."""
     op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
     where = "before the tiles" if op.before_tiles else snapshot.launch.where(visit.i, visit.j)
     name = op_label(op, w)
@@ -67,9 +67,9 @@ def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
 def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
     """Return the lines of the update at this op, with the row's numbers.
 
-    They are those of `softmax_lines`, with S and its mask before them and LSE after them, and
-    another line for an op that moves tiles or starts them. Before the tiles they are of a pair that
-    a position turns.
+    These are the lines of `softmax_lines`, with S and its mask before and LSE after, and another
+    line for an op that moves tiles or starts a row block. Before the tiles, the lines show a pair
+    that a position turns.
     """
     if snapshot.op.before_tiles:
         return _turning_lines(snapshot, report.row)
@@ -80,7 +80,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
             lines.append(_lse_line(snapshot, row, r))
     elif not (snapshot.stores_scores or snapshot.launch.carries) and any(
         op.makes_scores for op in snapshot.ops
-    ):  # S is made and gone on with at once
+    ):  # S is made and used at once
         scores = _some_scores(snapshot, row, snapshot.tile.s[r])
         lines[:0] = [line(snapshot, "scores", _SCORES, *scores), *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
@@ -94,7 +94,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
 
 
 def _turning_lines(snapshot: Snapshot, row: int) -> tuple[UpdateLine, ...]:
-    """Return how the fastest pair of a row is turned, or of the key that stands where it does."""
+    """Return how the fastest pair of a row, or of the key at its position, is turned."""
     turning, turns = snapshot.turned_now, snapshot.op.turns is not None
     if turning is None:
         return (UpdateLine(_GIVEN, (plain(snapshot.op.says), plain("…")), True, True),)
@@ -162,7 +162,7 @@ def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...
 
 
 def _change_lines(snapshot: Snapshot, row: int, r: int) -> list[UpdateLine]:
-    """Return the lines of what is done to S after the product: soft-cap, bias, mask."""
+    """Return the lines of the changes to S after the product: soft-cap, bias, mask."""
     states = snapshot.tile.states[1:]
     return [
         line(snapshot, op.name, op.change, *_some_scores(snapshot, row, state["S"][r]))
@@ -211,7 +211,7 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     arrow = r"\;\leftarrow\; \mathrm{HBM}" if op.loads else r"\;\rightarrow\; \mathrm{HBM}"
     tensors = r",\, ".join(_LATEX.get(move.tensor, move.tensor) for move in op.moves)
     counts = (4, 2, 1)
-    # What all tiles bring; where that is too wide, what those of inputs do.
+    # Numbers of all tiles; if too wide, only of input tiles.
     choices = [_loaded(snapshot, row, count) for count in counts]
     choices += [_loaded(snapshot, row, count, computed=False) for count in counts]
     moved = " ".join(move_name(move, w) for move in op.moves)
@@ -236,7 +236,7 @@ def _loaded(snapshot: Snapshot, row: int, count: int, *, computed: bool = True) 
 
 
 def _computed_pieces(snapshot: Snapshot, name: str, row: int, count: int) -> Pieces:
-    """Return the first numbers of a row of what an earlier launch or visit has left in HBM."""
+    """Return a row's first numbers in a tensor that an earlier launch or visit left in HBM."""
     spec, visit = TENSORS[name], snapshot.visit
     own = np.atleast_1d(snapshot.state[name][row - visit.rows.start])
     first = visit.cols.start if spec.of_pairs else 0
@@ -250,7 +250,7 @@ def _computed_pieces(snapshot: Snapshot, name: str, row: int, count: int) -> Pie
 
 
 def _starts_at(op: Op, name: str) -> tuple[str, str]:
-    """Return what rows have that have seen no key, in words and typeset."""
+    """Return the value of rows that have seen no key, in words and typeset."""
     spec = TENSORS[name]
     if isinstance(op, InitialiseWithSink | StoreSinks) and spec.with_sink != "empty":
         return ("1", "1") if spec.with_sink == "one" else ("sink", r"\mathrm{sink}")
@@ -270,10 +270,10 @@ class ExplanationText:
     """An explanation in pieces."""
 
     title: tuple[Pieces, ...]  # the cell and its value, longest first
-    state: str  # what has been done to it
+    state: str  # what has been done to the cell
     lines: tuple[Pieces, ...]  # sentences and equations
     terms: tuple[Pieces, ...] = ()  # terms of the sum, all of one width
-    count: int = 0  # terms that there are
+    count: int = 0  # number of terms in all
     total: Pieces = ()  # the sum of all terms; empty if there is none
 
 

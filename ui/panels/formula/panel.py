@@ -19,7 +19,7 @@ _MARGIN = (8.0, 6.0)
 
 
 def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> FormulaModel:
-    """Return what the panel says, made with the view: typesetting a formula takes a while."""
+    """Return the panel's contents, made with the view: typesetting a formula takes a while."""
     return formula_model(snapshot, report)
 
 
@@ -137,7 +137,7 @@ class FormulaPanel(Panel[FormulaModel]):
         return True
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Begin with the first number, or with the last if one comes from behind."""
+        """Begin with the first number, or with the last after Shift+Tab."""
         super().focusInEvent(event)
         if not self.links:
             return

@@ -1,7 +1,7 @@
 """The Formula panel's picture: the update large, its numbers as links, and a cell's explanation.
 
-If there is little space, the other lines of the update are left out first, and it is said how many,
-then the words of the explanation, then terms of its sum; letters are never cut.
+If there is little space, the other lines of the update are left out first, with a note of their
+number, then the words of the explanation, then terms of its sum; letters are never cut.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Maths(NamedTuple):
     baseline: float
     pixels: int
     role: str
-    part: str = ""  # the beginning that the op is about; "" for all of it
+    part: str = ""  # the beginning that the op is about; "" for the whole formula
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def _update(
     rect: QRectF,
     explanation: ExplanationText | None,
 ) -> float:
-    """Place the lines: those of the current op large, and as many others as fit below."""
+    """Place the lines of the current op, large, and as many others as fit around them."""
     px = lay.style.px
     current = {n for n, one in enumerate(lines) if one.current}
     # With little space, formula and numbers of the current lines also share a row.
@@ -196,7 +196,7 @@ def _update(
 
 
 def _fitting_lines(heights: Sequence[float], current: set[int], free: float) -> set[int]:
-    """Return which lines fit: the current ones, and those nearest to them in what is free."""
+    """Return which lines fit: the current ones, and the nearest others in the free height."""
     kept, middle = set(current), min(current, default=0)
     for n in sorted(set(range(len(heights))) - kept, key=lambda n: abs(n - middle)):
         if heights[n] > free:
@@ -207,7 +207,7 @@ def _fitting_lines(heights: Sequence[float], current: set[int], free: float) -> 
 
 
 def _more_lines(above: int, below: int, rows: int) -> tuple[str, str]:
-    """Return what is said before the lines and after them of those that have no room."""
+    """Return the notes before and after the lines about other lines that have no room."""
     first = f"{plural(above, 'more line')} above" if above else ""
     last = f"{plural(below, 'more line')} below" if below else ""
     if first and last and rows == 1:
@@ -216,7 +216,7 @@ def _more_lines(above: int, below: int, rows: int) -> tuple[str, str]:
 
 
 def _note(lay: FormulaLayout, words: str, place: QRectF) -> float:
-    """Place words in a row of their own, and return where that ends."""
+    """Place words in a row of their own, and return where the row ends."""
     place.setHeight(lay.style.px(_NOTE))
     lay.say(words, place)
     return place.bottom()
@@ -363,7 +363,7 @@ def paint_formula(
 ) -> None:
     """Paint the panel, and mark the links under the pointer and with the keyboard's focus.
 
-    lit: whether α is, wherever it stands.
+    lit: whether α is lit, wherever it stands.
     """
     theme, px = lay.style.theme, lay.style.px
     roles = {

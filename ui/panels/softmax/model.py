@@ -20,12 +20,12 @@ from ui.look.kept import kept
 
 
 class KeyState(IntEnum):
-    """What a bar stands for; where several keys share one, the highest of them counts."""
+    """The state of a bar's key; where several keys share a bar, the highest state counts."""
 
     HIDDEN = 0
     LATER = 1
     ELSEWHERE = 2
-    """Seen by another split: m and l are not of it."""
+    """Seen by another split: m and l do not include the key."""
     SEEN = 3
     CURRENT = 4
 
@@ -37,8 +37,8 @@ class ScoreBars:
     values: F32  # (bars,), largest score of the bar's keys, -inf where all are hidden
     states: NDArray[np.uint8]  # (bars,), `KeyState`
     keys_per_bar: int
-    # smallest and largest of these values, the running maximum, the sink logit and 0, of those
-    # that are finite
+    # low, high: smallest and largest finite number among the values, the running maximum, the
+    # sink logit and 0
     low: float
     high: float
     strange: int = 0  # how many scores are infinite or NaN
@@ -48,7 +48,7 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> ScoreBars:
     """Return at most `most` bars."""
     scores = row_scores(snapshot, report)
     if snapshot.joined is not None:
-        # A fault may have made some infinite: then there is no bar.
+        # A fault may have made some scores infinite: these have no bar.
         seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
         scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
         return _bars(scores, seen, 1, _others(snapshot, report))
@@ -64,7 +64,7 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> ScoreBars:
 
 
 def _others(snapshot: Snapshot, report: RowReport) -> list[float]:
-    """Return what is drawn among the bars: the sink logit, which no key has, and the maximum."""
+    """Return numbers drawn among the bars: the sink logit, which no key has, and the maximum."""
     w, visit, now = snapshot.program.workload, snapshot.visit, running_maximum(snapshot, report)
     rows = range(report.row, report.row + 1)
     joins = snapshot.joined is not None
@@ -88,7 +88,7 @@ def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float])
 def row_weights(snapshot: Snapshot, report: RowReport) -> F32 | None:
     """Return ``exp(s - m)`` of the keys of the row, (Nk,), with the m that O is relative to.
 
-    Those of the tile are its P, as soon as that is relative to m. NaN where there is no weight;
+    The weights of the tile are its P, as soon as P is relative to m. NaN where there is no weight;
     None without a rescale.
     """
     if not is_rescaled(snapshot) or snapshot.joined is not None:
@@ -107,9 +107,9 @@ def row_weights(snapshot: Snapshot, report: RowReport) -> F32 | None:
 
 
 def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
-    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done.
+    """Return the row's scores, (Nk,): in the current tile its S until its mask is done.
 
-    Where splits are joined, these are LSE of each split, (splits,).
+    Where splits are joined, the scores are the LSE of each split, (splits,).
     """
     if snapshot.joined is not None:
         return snapshot.joined[:, report.row - snapshot.visit.rows.start]
@@ -122,7 +122,7 @@ def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
 
 
 def own_begin(snapshot: Snapshot) -> int:
-    """Return the first key of those that m and l are of: the split's, where keys are dealt out."""
+    """Return the first key that m and l include: the split's first, where keys are dealt out."""
     return snapshot.begun_at * snapshot.program.workload.cols
 
 
@@ -154,14 +154,14 @@ def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
 
 @dataclass(frozen=True, slots=True)
 class SumBar:
-    """The running sum of the row as a bar of what each tile has given to it."""
+    """The running sum of the row as a bar, with a part for each tile."""
 
     parts: NDArray[np.float64]  # (tiles,), relative to the maximum that the sum is relative to
-    most: float  # what the sum is at most: the keys that the row sees
+    most: float  # the largest possible sum: the keys that the row sees
 
 
 _AS_RECORDED = 1e-3
-"""How far the parts may be from the recorded sum: with a fault on, it is no such sum."""
+"""How far the parts may be from the recorded sum; with a fault on, it is another sum."""
 
 
 def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
@@ -196,11 +196,11 @@ def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
 
 
 def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None:
-    """Return the bar while it is being summed: old parts shrink, then the new one has grown.
+    """Return the bar while it is being summed: old parts shrink, then the new part has grown.
 
-    How long the old parts are on their way is a blend; the new one is the sum of its first terms.
-    A rescale shows both once more: the old parts shrink as all that was summed does, and the new
-    weights are added as they stand up.
+    The length of the old parts on their way is a blend; the new part is the sum of its first terms.
+    A rescale shows both once more: the old parts shrink with all old sums, and the new weights are
+    added as they stand up.
     """
     after = sum_bar(motion.after, report)
     if after is None:
@@ -244,9 +244,9 @@ def moves_softmax(op: Op) -> bool:
 
 
 def weights_by_now(motion: Motion, share: float, report: RowReport) -> F32 | None:
-    """Return the weights while what was summed is rescaled: 1 to alpha of the trace.
+    """Return the weights while old sums are rescaled: by 1 to alpha of the trace.
 
-    Those of the tile stand up after that.
+    The weights of the tile stand up afterwards.
     """
     key = "weights before", report.row
     before = kept(motion, key, lambda: row_weights(motion.before, report))
@@ -259,7 +259,7 @@ def weights_by_now(motion: Motion, share: float, report: RowReport) -> F32 | Non
 
 
 def scores_by_now(motion: Motion, share: float, row: int) -> F32 | None:
-    """Return a row's scores of the current tile while they are being summed; None where not."""
+    """Return a row's scores of the current tile while they are being summed; else None."""
     visit = motion.after.visit
     if "S" not in motion.after.op.makes or row not in visit.rows or not 0 < share < 1:
         return None

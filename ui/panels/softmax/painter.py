@@ -60,15 +60,15 @@ from ui.panels.update_lines import UpdateLine, softmax_lines
 MOST_ULP = 1e5
 """Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
 _OLDER = KeyState.SEEN, KeyState.ELSEWHERE, KeyState.LATER
-"""Of bars that no op is working on."""
+"""States of bars that no op is working on."""
 _OUTLINED = 4
 """Narrowest bar with an outline, in widths of its line."""
 _MOST_NAMED = 6
-"""Most splits of which each is named under its bar."""
+"""Most splits that are named under their bars."""
 _HALL_LINES = 2
 """Lines of the update that are seen from the last row at once."""
 _MOST_NAMES = 40
-"""Most keys of which each has its name."""
+"""Most keys that have their names."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -89,8 +89,8 @@ def paint_softmax(
 ) -> None:
     """Paint the online softmax of one row in a place of at least `MIN_SIZE`.
 
-    With a motion its op is being done: the maximum jumps, new bars grow as the sums that they are.
-    `elsewhere` is the row that was chosen instead, which is in another row block.
+    With a motion its op is being done: the maximum jumps, new bars grow term by term.
+    `elsewhere` is the row that a user has chosen instead, in another row block.
     """
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -153,7 +153,7 @@ def _paint_moving(
     painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF,
     elsewhere: int | None,
 ) -> None:  # fmt: skip
-    """Paint bars that grow, and the maximum, over what stays while the op is being done."""
+    """Paint bars that grow, and the maximum, over the parts that stay while the op is done."""
     key = "softmax", report.row, elsewhere, place_key(style, rect)
     picture = kept(motion, key, lambda: _picture(motion.after, report, style, rect, elsewhere))
     now = None
@@ -207,7 +207,7 @@ def _paint_still(
 ) -> None:
     """Paint all but the maximum, all but the current bars if they grow, and weights that stay.
 
-    lit: whether α is, in the lines of the update.
+    lit: whether α is lit in the lines of the update.
     """
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -264,7 +264,7 @@ def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
 
 
 def _note_words(picture: _RowPicture) -> tuple[str, ...]:
-    """Return what the bars are, longest first."""
+    """Return a note on the bars, longest first."""
     snapshot, bars = picture.snapshot, picture.bars
     if picture.elsewhere is not None:
         return elsewhere_words(snapshot, picture.elsewhere)
@@ -280,7 +280,7 @@ def _note_words(picture: _RowPicture) -> tuple[str, ...]:
 
 
 def _shades(style: Style) -> dict[KeyState, QColor]:
-    """Return the colours of bars with a score, and of the outline of one that has none yet."""
+    """Return the colours of bars with a score, and of the outline of a bar without one yet."""
     theme = style.theme
     colour = theme.tensor("S")
     return {
@@ -304,7 +304,7 @@ def _paint_band(painter: QPainter, picture: _RowPicture) -> None:
 def _paint_bars(
     painter: QPainter, picture: _RowPicture, states: Sequence[KeyState], now: F32 | None = None
 ) -> None:
-    """Paint the bars of some states, those of the tile as high as its scores are by now."""
+    """Paint the bars of some states; the tile's bars are as high as its scores are by now."""
     bars, plot, style = picture.bars, picture.layout.plot, picture.layout.style
     slot = plot.width() / len(bars.values)
     edges = np.round(plot.x() + np.arange(len(bars.values) + 1) * slot).astype(int)
@@ -326,7 +326,7 @@ def _paint_bars(
     for state in states:
         which = np.flatnonzero(bars.states == state).tolist()
         if state == KeyState.HIDDEN:
-            # Of narrow bars not each has a mark: they would be a solid line.
+            # Not every narrow bar has a mark: the marks would be a solid line.
             mark, stride = max(1, round(style.px(2))), 1 if slot >= 3 else int(np.ceil(4 / slot))
             painter.setBrush(QColor(style.theme.faint))
             painter.drawRects(
@@ -407,9 +407,9 @@ def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> No
 
 
 def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> None:
-    """Paint the running maximum, if there is one, where it is after that share of its jump.
+    """Paint the running maximum, if there is one, after a share `phase` of its jump.
 
-    Its number stands in the gutter; without one above its line, and that of the old one below.
+    Its number stands in the gutter; without a gutter above its line, and the old number below.
     """
     bars, layout, maximum = picture.bars, picture.layout, picture.maximum
     if maximum is None:
@@ -475,7 +475,7 @@ def _paint_number(
 
 
 def _paint_sum(painter: QPainter, picture: _RowPicture, summed: SumBar | None) -> None:
-    """Paint the running sum under its line: what each tile has given to it, this one bright."""
+    """Paint the running sum under its line: a part for each tile, the current one bright."""
     places = zip(picture.lines, picture.layout.lines, strict=True)
     place = next((place for line, place in places if line.sums), None)
     if place is None or summed is None:
@@ -491,7 +491,7 @@ def _paint_sum(painter: QPainter, picture: _RowPicture, summed: SumBar | None) -
     shades = mixed(theme.panel, theme.tensor("l"), 0.5), mixed(theme.panel, theme.tensor("l"), 0.7)
     ends = np.rint(track.width() / summed.most * np.cumsum(summed.parts)).astype(int)
     begins, last = np.append(0, ends[:-1]), len(ends) - 1
-    for n in np.flatnonzero(ends > begins).tolist():  # many of a long row are not a pixel wide
+    for n in np.flatnonzero(ends > begins).tolist():  # many parts of long rows are not a pixel wide
         left, right = int(begins[n]), int(ends[n])
         bright = n == last and picture.snapshot.made("l")
         colour = theme.tensor("l") if bright else shades[n % 2]
@@ -599,7 +599,7 @@ def _paint_legend(
 def _paint_lines(
     painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout, *, lit: bool = False
 ) -> None:
-    """Write the lines of the update; `lit` says whether α is, wherever it stands."""
+    """Write the lines of the update; `lit`: whether α is lit, wherever it stands."""
     style = layout.style
     px, theme = style.px, style.theme
     row = layout.lines[0].height()
@@ -607,7 +607,7 @@ def _paint_lines(
     inset = px(6)
     widest = max(formula(line.latex, letters).width for line in lines)
     x = layout.lines[0].x() + inset + widest + px(10)
-    # One size for all lines and all steps: what decides is a line of usual length.
+    # One size for all lines and all steps: a line of usual length decides.
     fonts = [style.code_font(size) for size in (12, 11) if px(size) <= 0.8 * row]
     fonts = fonts or [style.code_font(11)]
     font = font_that_fits(fonts, "0" * _LETTERS, layout.lines[0].right() - inset - x)
@@ -642,7 +642,7 @@ def _paint_frames(painter: QPainter, lines: Sequence[UpdateLine], layout: Softma
 
 
 def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
-    """Return the error so far in words, longest first; of a backward pass, where P is from."""
+    """Return the error so far in words, longest first; for a backward pass, the source of P."""
     if snapshot.program.algorithm.backward:
         return weights_words(snapshot.program.algorithm)
     if report.error is None or report.ulp is None:
@@ -652,7 +652,7 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
 
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
-    """Return what this visit's rescale multiplies O by, in words."""
+    """Return the factor of this visit's rescale of O, in words."""
     if not middle_at(snapshot).has_maximum:
         return ""
     if snapshot.tile.last("factor") is None:

@@ -67,13 +67,13 @@ class SoftmaxPanel(MovingPanel[None]):
     def show_snapshot(
         self, snapshot: Snapshot, report: RowReport, before: Snapshot | None = None
     ) -> None:
-        """Show a state and the row chosen, and the state that it is moved to from."""
+        """Show a state and the chosen row, with the motion from the state before."""
         self.report = report
         self.take(snapshot, before, moves=moves_softmax(snapshot.op))
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
         threshold = snapshot.program.workload.threshold
         if threshold is not None and not self.slider.isSliderDown():
-            with QSignalBlocker(self.slider):  # it follows the run, and changes nothing
+            with QSignalBlocker(self.slider):  # the slider follows the run, and changes nothing
                 self.slider.setValue(round(threshold))
             self._say(threshold)
         self.arrange()

@@ -14,13 +14,13 @@ from ui.panels.softmax.model import ScoreBars
 from ui.panels.update_lines import UpdateLine
 
 MIN_SIZE, _HALL_SIZE = QSizeF(300, 230), QSizeF(236, 230)
-"""Least size at scale 1, and that in a hall, where bars have the whole width."""
+"""Least size at scale 1, and in a hall, where bars have the whole width."""
 _TALL = 1.9
 """Height of a line with fractions, in lines."""
 _ROOM, _WEIGHTS = 72, 0.3
-"""From which height bars of the weights have a place among the bars, and their share of it."""
+"""Height from which bars of the weights have a place among the bars, and their share of it."""
 _NAMED, _LONGEST = 170, 56
-"""From which height the keys have names between the bars, and how high upright names are."""
+"""Height from which the keys have names between the bars, and height of upright names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SoftmaxLayout:
     plot: QRectF
     gutter: QRectF
     legend: QRectF
-    # bars of the weights, under those of the scores; empty where there are none, or no room
+    # bars of the weights, under the bars of the scores; empty without weights, or without room
     weights: QRectF
     # names of the keys between scores and weights: empty without; upright where they are too long
     names: QRectF

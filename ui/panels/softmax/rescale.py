@@ -21,7 +21,7 @@ _END = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RescaleScene:
-    """What a rescale of a row is drawn with."""
+    """The data from which a rescale of a row is drawn."""
 
     layout: SoftmaxLayout
     bars: ScoreBars
@@ -43,7 +43,7 @@ class RescaleScene:
 
 
 def paint_rescale(painter: QPainter, scene: RescaleScene) -> None:
-    """Paint what stands above the old maximum, the line that rises from there, and its factor."""
+    """Paint the excess above the old maximum, the line that rises from there, and its factor."""
     style, plot = scene.layout.style, scene.layout.plot
     paint_excess(painter, scene.layout, scene.bars, scene.maximum, scene.moments.passed)
     y = scene.line
@@ -57,7 +57,7 @@ def paint_rescale(painter: QPainter, scene: RescaleScene) -> None:
 def paint_excess(
     painter: QPainter, layout: SoftmaxLayout, bars: ScoreBars, maximum: Maximum, passed: float
 ) -> None:
-    """Hatch what of the tile's bars stands above the old maximum, and say by how much it does."""
+    """Hatch the parts of the tile's bars above the old maximum, and write the largest excess."""
     style, plot, old = layout.style, layout.plot, maximum.old
     if old is None or not passed or not old < maximum.now < np.inf:  # a fault may lower it
         return
@@ -81,7 +81,7 @@ def paint_excess(
 def _say_excess(
     painter: QPainter, layout: SoftmaxLayout, bars: ScoreBars, excess: float, largest: int
 ) -> None:
-    """Write how far the largest bar is above the old maximum, left of it where there is room."""
+    """Write how far the largest bar is above the old maximum, left of the bar if there is room."""
     style, plot = layout.style, layout.plot
     font, text = style.code_font(11.5, bold=True), f"+{number_text(excess)}"
     wide, high = text_width(font, text) + style.px(8), style.px(16)

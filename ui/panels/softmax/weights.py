@@ -1,4 +1,4 @@
-"""The bars under those of the scores: what each key weighs in O of the row, before O is divided."""
+"""The bars under the scores: the weight of each key in O of the row, before O is divided."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def paint_weights(
 ) -> None:
     """Paint the weight of each key under its score, NaN where a key has none.
 
-    Those of the tile are bright; `per` keys share a bar, which is as high as the largest weight.
-    While they shrink, an outline shows how high those `before` were.
+    Bars of the tile are bright; `per` keys share a bar, which is as high as the largest weight.
+    While bars shrink, an outline shows the weights `before`.
     """
     place, style = layout.weights, layout.style
     if weights is None or place.isEmpty():

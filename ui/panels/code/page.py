@@ -21,18 +21,18 @@ from ui.look.theme import Style
 _FORMULA = re.compile(r"\$([^$]+)\$([.,:;)]*)")
 _TEXT, _SMALL = 13.0, 12.0
 _SMALLEST = 11.0
-"""Pixels at scale 1, and below which nothing is set."""
+"""Sizes of letters in pixels: at scale 1, and the least one."""
 CURRENT_SHARE = 0.2
-"""How much of the current colour is mixed into the ground of the current line."""
+"""Share of the current colour in the ground of the current line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
     """One line of the algorithm laid out."""
 
-    box: QRectF  # all of it, margin and wrapped lines included
+    box: QRectF  # the whole line, with margin and wrapped parts
     pieces: tuple[Piece, ...]  # its words and formulas
-    baseline: float  # of its first line, where its number stands
+    baseline: float  # of the first line, where the number stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PaperLayout:
     rows: tuple[PaperRow, ...]  # the algorithm's lines
     title: tuple[Piece, ...]  # over them
     note: tuple[Piece, ...]  # under them
-    height: float  # of it all
+    height: float  # of the whole page
 
     def row_at(self, y: float) -> int | None:
         """Return which line is at a height."""
@@ -100,7 +100,7 @@ def _laid_out(paper: Paper, style: Style, width: float) -> PaperLayout:
 
 
 def _words(text: str) -> Iterator[FlowWord]:
-    """Yield words and formulas; what follows a formula is glued to it."""
+    """Yield words and formulas; punctuation after a formula is glued to the formula."""
     at = 0
     for found in _FORMULA.finditer(text):
         yield from (FlowWord(word) for word in text[at : found.start()].split())
@@ -114,7 +114,7 @@ def _words(text: str) -> Iterator[FlowWord]:
 def _wrapped(
     text: str, style: Style, left: float, right: float, top: float, size: float
 ) -> tuple[tuple[Piece, ...], float]:
-    """Return words and formulas set in lines between two edges, and where they end."""
+    """Return words and formulas set in lines between two edges, and their lower end."""
     laid = flow(_words(text), style, left, right, top, size, hang=style.px(14))
     return laid.pieces, laid.bottom
 
@@ -138,7 +138,7 @@ def paint_paper(
     marked: places of the lines with a breakpoint: a dot in the margin.
     pointed: places of the lines that a lesson points at: a ring, and an arrow in the margin.
     focus, hover: the line that keys act on, and the one under the pointer.
-    lit: whether α is, or the power of e that stands for it.
+    lit: whether α, or the power of e in its place, is lit.
     """
     style, theme = layout.style, layout.style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -56,7 +56,7 @@ RECORDING = (
     "parameters."
 )
 ROOMY = 170
-"""Height of a panel in which they are as large as in all others, at scale 1."""
+"""Height of a panel from which its controls are as large as in other panels, at scale 1."""
 
 
 _OF_ALPHA = ("row max", "combine", "row sum", "rescale")
@@ -74,12 +74,12 @@ def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 
 @lru_cache(maxsize=4)
 def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
-    """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
+    """Return the lines of an algorithm, with the lines of the CUDA kernel that ships."""
     return CodeLines(algorithm, kernel_lines(algorithm), partial(op_lines, algorithm), variant)
 
 
 class CodePanel(Panel[None]):
-    """Three texts of which the current line is framed; a click on another runs to it."""
+    """Three texts with the current line framed; a click on another line runs to it."""
 
     ground = False
 
@@ -145,7 +145,7 @@ class CodePanel(Panel[None]):
         self._fit_recording()
 
     def _fit_recording(self) -> None:
-        """Show the button where there is a kernel to see, and somebody to press it."""
+        """Show the button beside the kernel, but not on the stage, where nobody presses it."""
         kernel = self.tabs.currentIndex() == list(self.views).index(Tab.CUDA)
         self.recording.setVisible(kernel and not self._on_stage)
 
@@ -208,7 +208,7 @@ class CodePanel(Panel[None]):
         return tuple(n.number for n in lines if n.text.partition("// ")[2] in comments)
 
     def _show_kernel(self) -> None:
-        """Show the kernel's text, and scroll to what runs now if it is another one."""
+        """Show the kernel's text; if the text is new, scroll to the lines that run now."""
         if self._workload is None:
             return
         lines = shown_lines(self._workload, recording=self.recording.isChecked())

@@ -104,7 +104,7 @@ class _Page(Painted):
         self._area = area
         self.paper = PAPERS[USUAL.name]
         self.fed = False
-        """Whether it has been shown an algorithm: its formulas are typeset by then."""
+        """Whether an algorithm has been shown: its formulas are typeset by then."""
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
         self.pointed: tuple[int, ...] = ()
@@ -120,8 +120,8 @@ class _Page(Painted):
     def laid(self) -> PaperLayout:
         """Where the lines stand, beside a scroll bar even if none is needed.
 
-        In the whole width they may be lower, so that with a bar one is needed and without it none:
-        what is seen would depend on what was there before.
+        Without this room lines might need the bar only while the bar is there: the picture would
+        depend on what was shown before.
         """
         bar = self._area.verticalScrollBar().sizeHint().width()
         key = (self.paper, self.style_now, max(self._area.maximumViewportSize().width() - bar, 1))
@@ -136,7 +136,7 @@ class _Page(Painted):
         self.update()
 
     def keep_in_sight(self, line: int, last: int | None = None) -> None:
-        """Scroll where a line, or one up to another, is out of sight, and then to the middle."""
+        """Scroll a line, or the lines up to `last`, to the middle if out of sight."""
         rows, bar = self.laid.rows, self._area.verticalScrollBar()
         room = self._area.viewport().height()
         box = rows[line].box
@@ -146,12 +146,12 @@ class _Page(Painted):
             bar.setValue(round(min(box.center().y() - room / 2, box.top())))
 
     def _whole_lines(self) -> QRectF:
-        """Return the part in sight without the lines that its edges cut: those are not painted."""
+        """Return the part in sight without lines that its edges cut: these are not painted."""
         top, high = float(self._area.verticalScrollBar().value()), self._area.viewport().height()
         bottom, rows, wide = top + high, self.laid.rows, float(self.width())
         edges = [0.0, *(row.box.top() for row in rows), rows[-1].box.bottom(), self.laid.height]
         for above, below in pairwise(edges):
-            if below - above > high / 2:  # better part of it than nothing
+            if below - above > high / 2:  # part of a line is better than nothing
                 continue
             if above < top < below:
                 top = below

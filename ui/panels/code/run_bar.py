@@ -33,12 +33,12 @@ from ui.widgets.sheet import set_sheet
 
 @dataclass(frozen=True, slots=True)
 class _Until:
-    """One choice of what to run until."""
+    """One choice of an event to run until."""
 
     text: str  # in the list
     tip: str  # what exactly counts, in one sentence
     fields: tuple[str, ...]  # which fields it needs
-    # the bar to the condition; None for the breakpoints that are set
+    # makes the condition from the bar; None: the breakpoints that are set
     make: Callable[[RunBar], Condition] | None
 
 
@@ -75,7 +75,7 @@ _CHOICES = (
 class RunBar(QWidget):
     """Controls on as many lines as they need.
 
-    session: which runs, and whose breakpoints are listed.
+    session: runs, and has the breakpoints that are listed.
     """
 
     def __init__(self, session: Session) -> None:
@@ -137,14 +137,14 @@ class RunBar(QWidget):
         return _CHOICES[self.until.currentIndex()]
 
     def run(self) -> None:
-        """Run until what is chosen."""
+        """Run until the chosen event."""
         if self._choice.make is None:
             self._session.runs.run_to_breakpoint()
         else:
             self._session.runs.run_until([self._choice.make(self)])
 
     def toggle(self) -> None:
-        """Make what is chosen a breakpoint, or none."""
+        """Set the chosen event as a breakpoint, or remove it."""
         if self._choice.make is not None:
             self._session.runs.toggle(self._choice.make(self))
 
@@ -223,9 +223,9 @@ class RunBar(QWidget):
         self.arrange()
 
     def arrange(self) -> None:
-        """Place everything in lines that fit the width; what has happened takes what is left.
+        """Place everything in lines that fit the width; the status takes the rest.
 
-        Words go where without them fewer lines are enough.
+        Words are left out if that saves a line.
         """
         gap = round(self.style_now.px(4))
         room = max(self.width() - 2 * gap, 1)
@@ -242,7 +242,7 @@ class RunBar(QWidget):
         self._place(rows[at], lines[at], room, gap)
 
     def _row(self, *, long: bool) -> list[tuple[QWidget, float]]:
-        """Return what is shown, each with its width, with or without words."""
+        """Return the shown controls, each with its width, with or without words."""
         font, px = self.style_now.text_font(12), self.style_now.px
         shown = self._choice.fields
         row: list[tuple[QWidget, float]] = []

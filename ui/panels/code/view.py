@@ -38,7 +38,7 @@ from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 _LETTERS = 12.0
-"""Pixels at scale 1."""
+"""Size of letters, pixels at scale 1."""
 _TIP = "Click a line: run to where it is done next. In the margin: a breakpoint."
 _OWN_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
@@ -48,7 +48,7 @@ class CodeView(QPlainTextEdit):
     """Some code, to read and to click on.
 
     language: ``python`` or ``cuda``.
-    explain: the meaning of a word for its tip; "" if it needs none.
+    explain: returns the meaning of a word for its tip; "" for a word without a tip.
     """
 
     line_chosen = Signal(int)
@@ -87,7 +87,7 @@ class CodeView(QPlainTextEdit):
         """Take theme and text scale."""
         self.style_now = style
         letters = QFont(style.code_font(_LETTERS))
-        letters.setFeature(QFont.Tag("calt"), 0)  # what stands in the file, no ligatures
+        letters.setFeature(QFont.Tag("calt"), 0)  # as in the file, without ligatures
         self.setFont(letters)
         set_sheet(
             self,
@@ -118,7 +118,7 @@ class CodeView(QPlainTextEdit):
             self._tell()
 
     def show_struck(self, lines: tuple[int, ...]) -> None:
-        """Strike lines through that a lesson takes away, point at them and bring them in sight."""
+        """Strike through and point at lines that a lesson takes away, and scroll to them."""
         if lines == self.struck:
             return
         self.struck = lines
@@ -137,7 +137,7 @@ class CodeView(QPlainTextEdit):
         self._tell()
 
     def _tell(self) -> None:
-        """Show which lines run now or are struck through, to those who hear it, too."""
+        """Show which lines run now or are struck through, to screen readers, too."""
         said = []
         for words, lines in (("runs now", self.current), ("taken away", self.struck)):
             shown = ", ".join(str(line.shown) for line in self._shown if line.number in lines)
@@ -157,14 +157,14 @@ class CodeView(QPlainTextEdit):
         self.viewport().update()
 
     def lit_boxes(self) -> list[QRectF]:
-        """Return where α that is lit stands, as far as it is in sight."""
+        """Return the boxes of each lit α that is in sight."""
         out, block = [], self.firstVisibleBlock()
         for number, box in self.blocks_in_sight() if self.lit else ():
             for found in ALPHA_IN_CODE.finditer(block.text()) if number in self.lit else ():
                 line = block.layout().lineForTextPosition(found.start())
                 ends: list[float] = []
                 for at in found.span():
-                    where: Any = line.cursorToX(at)  # with the place in the line, from Python
+                    where: Any = line.cursorToX(at)  # in Python a pair: x and the place in the line
                     ends.append(where[0] if isinstance(where, tuple) else where)
                 place = line.rect().translated(box.topLeft())
                 left, right = box.left() + min(ends), box.left() + max(ends)
@@ -173,7 +173,7 @@ class CodeView(QPlainTextEdit):
         return out
 
     def follow(self) -> None:
-        """Scroll to what runs now, or is struck through, if it is out of sight, to the middle."""
+        """Scroll lines that run now or are struck through to the middle, if out of sight."""
         blocks = self._blocks((*self.struck, *self.current))
         if not blocks:
             return
@@ -184,7 +184,7 @@ class CodeView(QPlainTextEdit):
             fits = max(1, int(room / max(self._box(first).height() / first.lineCount(), 1)))
             middle = (first.firstLineNumber() + blocks[-1].firstLineNumber()) // 2
             top = max(0, middle - fits // 2)
-            # Of lines that do not fit, the first one is to be seen.
+            # If not all lines fit, the first one stays in sight.
             self.verticalScrollBar().setValue(min(top, first.firstLineNumber()))
 
     def _blocks(self, lines: Collection[int]) -> list[QTextBlock]:
@@ -231,7 +231,7 @@ class CodeView(QPlainTextEdit):
                 outline(painter, box, style.theme.text, style.px(2), style.px(5))
 
     def _boxes_of(self, lines: Collection[int]) -> list[QRectF]:
-        """Return the frames of those lines that are in sight."""
+        """Return the frames of the lines that are in sight."""
         wide = self.viewport().width() - 1
         return [
             QRectF(0, box.top(), wide, box.height())
@@ -354,7 +354,7 @@ class _Margin(QWidget):
 
 @guarded
 class _Colours(QSyntaxHighlighter):
-    """Colours of a text that was taken apart once."""
+    """Colours of a text; the text is split into spans once."""
 
     def __init__(self, document: QTextDocument, language: str) -> None:
         super().__init__(document)

@@ -339,7 +339,7 @@ def _paint_rows(
 ) -> None:
     """Write the first and last row below the strips, and point at the current ones.
 
-    If the lower strip is of keys, it is theirs that are written.
+    If the lower strip shows keys, first and last key are written.
     """
     theme, px, visit = lay.style.theme, lay.style.px, snapshot.visit
     of_keys = bool(model.gradients[1])

@@ -78,7 +78,7 @@ class _Strips(Painted):
         hit = self._hit(at)
         if hit is not None and self.model is not None:
             strip, row = hit
-            if not (strip and self.model.gradients[strip]):  # it is of rows, not of keys
+            if not (strip and self.model.gradients[strip]):  # the strip shows rows, not keys
                 self._session.choose_row(row)
         return True
 
@@ -224,7 +224,7 @@ class ExactnessPanel(Panel[Exactness]):
     # --- rows that the cursor has jumped over -----------------------------------------------
 
     def _fill(self, trace: Trace, snapshot: Snapshot, model: Exactness) -> None:
-        """Compute beside the window what is missing, once for each place where it is missing."""
+        """Compute missing errors in the background, once for each place."""
         visit = snapshot.visit
         place = (
             (visit.i, visit.j) if not algorithm_of(trace.workload).stores_scores else (visit.i, 0)

@@ -30,7 +30,7 @@ _LEAST_OWN = 14
 """Least pixels (scale 1) of the current run, however much another algorithm requests."""
 _LINE = 14
 _LETTERS = 9
-"""Height of an area that has room for a name: that of capitals and digits, and a little."""
+"""Height of an area with room for a name: the height of capitals and digits, and a little."""
 _COLUMNS = 161
 """Places along the run at which room for names is measured."""
 _TICK_ROW = 16
@@ -41,7 +41,7 @@ _PATTERNS = (
     Qt.BrushStyle.NoBrush, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.Dense6Pattern,
     Qt.BrushStyle.FDiagPattern, Qt.BrushStyle.HorPattern, Qt.BrushStyle.VerPattern,
 )  # fmt: skip
-"""Used in turns for the areas from below, so that neighbours differ in more than colour."""
+"""Patterns in turns for the areas from below, so that neighbours differ in more than colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class TrafficLayout:
     top: int  # bytes at the upper edge of the plot
 
     def x(self, visits: float) -> float:
-        """Return the place at which so many visits are done."""
+        """Return the place at which `visits` visits are done."""
         return self.plot.x() + self.plot.width() * visits / self.length
 
     def y(self, amount: float) -> float:
@@ -175,7 +175,7 @@ def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
 def placed_labels(
     labels: Sequence[EndLabel], top: float, bottom: float, line: float
 ) -> list[tuple[EndLabel, float]]:
-    """Return labels with the middle of their line, none on another; the least are left out."""
+    """Return labels with the middle of their line, without overlaps; the least are left out."""
     most = max(int((bottom - top) / line), 1)
     kept = sorted(sorted(labels, key=lambda label: label.rank)[:most], key=lambda label: label.y)
     places = []
@@ -194,8 +194,8 @@ def placed_labels(
 def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel, QRectF]]:
     """Return the names of tensors that have no line beside the plot, inside their own areas.
 
-    A name is as far right as nothing but its area is under it. Where its bytes do not fit, the name
-    is there alone; an area that is thinner than letters has none.
+    A name is as far right as its area alone is under the name. Where the bytes do not fit, the name
+    is there alone; an area that is thinner than letters has no name.
     """
     own, plot, px = traffic.own, lay.plot, lay.style.px
     font, high = lay.style.text_font(11), px(_LETTERS)
@@ -244,7 +244,7 @@ def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel,
 def paint_curves(
     painter: QPainter, program: TileProgram, traffic: RunTraffic, style: Style, rect: QRectF
 ) -> None:
-    """Paint what stays the same during the whole run."""
+    """Paint the parts that stay the same during the whole run."""
     lay = traffic_layout(traffic, style, rect)
     painter.save()
     _paint_axes(painter, program, lay)
@@ -289,7 +289,7 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
 
 
 def notes(program: TileProgram) -> tuple[str, ...]:
-    """Return what the curves are, the most important first; for a short run, also long ones."""
+    """Return notes on the curves, the most important first; for a short run, on long ones, too."""
     scale = at_scale(program)
     if scale is None:
         return _NOTES
@@ -305,9 +305,9 @@ def notes(program: TileProgram) -> tuple[str, ...]:
 
 
 def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:
-    """Return what begins along the run, with its place; no label touches another.
+    """Return labels for the parts of the run at their beginnings; no label touches another.
 
-    If not all fit, those with the longest parts of the run stay.
+    If not all fit, the labels of the longest parts stay.
     """
     px, font = lay.style.px, lay.style.text_font(11)
     if not lay.ticks.height():

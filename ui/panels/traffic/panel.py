@@ -45,7 +45,7 @@ def paint_place(
     *,
     hovered: int | None = None,
 ) -> None:
-    """Paint the cursor's place and the bytes requested so far, or up to what the pointer is on."""
+    """Paint the cursor's place and the bytes requested so far, or up to the pointer's visit."""
     lay = traffic_layout(traffic, style, rect)
     painter.save()
     _paint_cursor(painter, lay, visit + 0.5, lay.style.theme.current, 2)
@@ -101,7 +101,7 @@ def _paint_card(
 def figures_place(
     said: tuple[str, ...], traffic: RunTraffic, lay: TrafficLayout, visit: int
 ) -> tuple[tuple[str, ...], QRectF]:
-    """Return the lines of the card with what `figures` says of a visit, and its place."""
+    """Return the lines of the card with the `figures` of a visit, and the card's place."""
     px, plot, x = lay.style.px, lay.plot, lay.x(visit + 0.5)
     bold, font = lay.style.text_font(11, bold=True), lay.style.text_font(11)
     first, *each = said
@@ -150,7 +150,7 @@ def _covered(
     lines: Sequence[NDArray[np.floating[Any]]],
     edge: NDArray[np.floating[Any]],
 ) -> float:
-    """Return how much of the curves is below a box: 1 for one across its whole width."""
+    """Return how much of the curves a box covers: 1 for one curve across its whole width."""
     scale = (_COLUMNS - 1) / lay.plot.width()
     first = int((box.left() - lay.plot.x()) * scale)
     last = max(int((box.right() - lay.plot.x()) * scale) + 1, first + 1)

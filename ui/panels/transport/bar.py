@@ -34,7 +34,7 @@ ROOMY_WIDTH = 900
 """Pixels for each unit of text scale that the bar needs; if there are fewer, its text is
 smaller."""
 SEQUENCE_WIDTH = 150
-"""More of them where a sequence of a batch can be chosen."""
+"""More of these pixels where a sequence of a batch can be chosen."""
 _BUTTONS = (
     ("first", "First op of the run", "Home"),
     ("back", "One step back", "←"),
@@ -69,7 +69,7 @@ class _BarPart(Painted):
         return QRectF(self.rect()).adjusted(edge, edge, -edge, -edge)
 
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
-        """Return what the arrow keys choose."""
+        """Return the cursor that an arrow key chooses."""
         raise NotImplementedError
 
     def key(self, event: QKeyEvent) -> bool:
@@ -154,7 +154,7 @@ class OpChips(_BarPart):
 class TransportBar(Painted):
     """Buttons, scrubber, op chips, step, speed, place and simulated time.
 
-    It shows a snapshot and emits what the user wants; it moves nothing itself.
+    The bar shows a snapshot and emits the user's wishes; it moves nothing itself.
     """
 
     ground = False
@@ -280,7 +280,7 @@ class TransportBar(Painted):
         self.speed_box.setCurrentIndex(self.speed_box.findData(speed))
 
     def set_granularity(self, granularity: Granularity) -> None:
-        """Show what one step is."""
+        """Show the granularity of a step."""
         self.step_box.setCurrentIndex(self.step_box.findData(granularity))
 
     def _fitting_style(self) -> Style:

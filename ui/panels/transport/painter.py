@@ -32,8 +32,8 @@ class ScrubberLayout:
     """The place of each visit in the scrubber."""
 
     rect: QRectF  # its whole place
-    visits: int  # how many there are
-    cells: bool  # whether each has its own cell
+    visits: int  # how many visits there are
+    cells: bool  # whether each visit has its own cell
 
     def left_of(self, visit: float) -> float:
         """Return where a visit's share begins."""
@@ -89,7 +89,7 @@ def _paint_each_cell(
         for n in range(layout.visits):
             _paint_cell(painter, program, style, layout, n, now)
         return
-    # All but one look as a step ago, so they are cut from pictures of all.
+    # All cells but one look as a step ago, so they are cut from pictures of all cells.
     rect = layout.rect
     smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
     corner = QPoint(floor(rect.x()), floor(rect.y()))
@@ -158,7 +158,7 @@ def _paint_cell(
 
 
 def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
-    """Return the font of labels in cells of that width; None if they do not fit."""
+    """Return the font of labels in cells of a width; None if the labels do not fit."""
     longest = _longest_label(program)
     font = style.text_font(11)
     return font if text_width(font, longest) <= width - style.px(3) else None
@@ -182,9 +182,9 @@ def _future(style: Style) -> QColor:
 
 @lru_cache(maxsize=8)
 def _partial_share(program: TileProgram, pixels: int) -> NDArray[np.float32]:
-    """Return the share of visits cut by the mask in each of so many equal parts of the run.
+    """Return the share of visits cut by the mask in each of `pixels` equal parts of the run.
 
-    It is exact if parts begin and end with an outer block; inside a block the share is spread
+    The share is exact if parts begin and end with an outer block; inside a block it is spread
     evenly.
     """
     edges = np.linspace(0, len(program), pixels + 1)
@@ -224,9 +224,9 @@ def _paint_boundaries(
     layout: ScrubberLayout,
     now: tuple[float, float],
 ) -> None:
-    """Write what begins along the run, and mark it if there are no cells.
+    """Write the names of parts at their beginnings, with marks if there are no cells.
 
-    Where the cursor would lie on the words, they stand behind it if they fit there.
+    Where the cursor would lie on a name, the name stands behind it if there is room.
     """
     px, theme, rect = style.px, style.theme, layout.rect
     font = style.text_font(11)
@@ -293,7 +293,7 @@ def chip_layout(snapshot: Snapshot, style: Style, rect: QRectF) -> ChipLayout:
 def _placed(
     texts: list[str], widths: list[float], rect: QRectF, gap: float, room: float, size: int
 ) -> ChipLayout:
-    """Return buttons that fill the row: the space that is left is shared evenly."""
+    """Return buttons that fill the row: spare space is shared evenly."""
     spare = (room - sum(widths)) / len(widths)
     factor = 1.0
     if spare < 0:
@@ -327,7 +327,7 @@ def paint_chips(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRect
 
 
 def position_words(snapshot: Snapshot, visit: int | None = None) -> str:
-    """Return which visit it is, or `visit`, counted from 1."""
+    """Return the number of the current visit, or of `visit`, counted from 1."""
     at = snapshot.cursor.visit if visit is None else visit
     return f"visit {count_text(at + 1)} of {count_text(len(snapshot.program))}"
 
@@ -339,7 +339,7 @@ def time_words(snapshot: Snapshot) -> str:
 
 
 def time_tip(snapshot: Snapshot) -> str:
-    """Return how long the whole run takes, what bounds it, and what the time is."""
+    """Return the time of the whole run, its bound, and the source of the time."""
     found = duration_of(snapshot.program)
     whole = f"The whole run: {duration_text(found)}"
     if found.model is None:

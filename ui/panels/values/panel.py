@@ -60,7 +60,7 @@ def value_texts(value: float | None) -> tuple[str, str]:
 
 
 def value_row(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
-    """Return what the table says about a cell, in the order of `COLUMNS`."""
+    """Return the table's row for a cell, in the order of `COLUMNS`."""
     found = cell_value(snapshot, cell)
     tile = tile_text(snapshot.program.workload, cell)
     return found.name, *value_texts(found.value), tile, found.state
@@ -109,7 +109,7 @@ class LiveValue(QLabel):
         self.setAccessibleDescription(said)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say of the state what has room."""
+        """Show as much of the cell's state as has room."""
         super().resizeEvent(event)
         self.show_value(self.found)
 
@@ -228,7 +228,7 @@ class ValuesPanel(Panel[None]):
         self._widen()
 
     def _widen(self) -> None:
-        """Give the last column the rest of the width, or what its longest words need."""
+        """Give the last column the rest of the width, or the width of its longest words."""
         font, last = self.style_now.code_font(12), len(COLUMNS) - 1
         items = [self.table.item(row, last) for row in range(self.table.rowCount())]
         need = max((text_width(font, item.text()) for item in items if item), default=0.0)

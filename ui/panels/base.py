@@ -1,4 +1,4 @@
-"""What panels have in common, and what the window may ask of any of them."""
+"""The base classes of panels, with the methods that the window calls on any panel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALLEST = QSize(320, 150)
 class Panel(Painted, Generic[Model]):
     """The content of a dock.
 
-    It is generic over its model: what it needs beyond the snapshot, made with the view in the
+    A panel is generic over its model: its data beyond the snapshot, made with the view in the
     engine's thread. The window gives views to a visible panel and calls only the methods of this
     class; a method that only some panels need does nothing in the others.
     """
@@ -46,23 +46,23 @@ class Panel(Painted, Generic[Model]):
     def forget(self) -> None:
         """Forget a run that is no longer shown: a panel out of sight gets a view when it is seen.
 
-        Panels override this that keep a view or a trace, and with it the inputs of a large run.
+        Panels that keep a view or a trace, and with it the inputs of a large run, override this.
         """
 
     def show_share(self, share: float) -> None:
         """Show how much of the op has been done, 0 to 1; most panels show states only."""
 
     def set_stage(self, on: bool) -> None:
-        """Hide from an audience what only the speaker uses; most panels are pictures alone."""
+        """Hide the speaker's controls from an audience; most panels are pictures alone."""
 
     def show_controls(self, on: bool) -> None:
-        """Show what changes the picture, or hide it in a film, where nobody can use it."""
+        """Show the controls of the picture, or hide them in a film, where nobody can use them."""
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen; most panels have nothing to choose."""
+        """Show a lesson's choices; most panels have nothing to choose."""
 
     def chosen_now(self) -> dict[str, Any]:
-        """Return what `take_choices` would have to be told to show the same, by its keys."""
+        """Return the choices, by key, with which `take_choices` would show the same picture."""
         return {}
 
     @property
@@ -71,12 +71,12 @@ class Panel(Painted, Generic[Model]):
         return None
 
     def dock_title(self, view: View) -> str:
-        """Return what the dock is called for a view; most have one title, and this is empty."""
+        """Return the dock's title for a view; empty for most docks, which have one title."""
         return ""
 
 
 class AlphaLight:
-    """Whether α is lit in a panel: while a rescale is done that is shown to shrink something."""
+    """Whether α is lit in a panel: during a rescale that is shown to shrink something."""
 
     def __init__(self) -> None:
         self.on = False
@@ -113,7 +113,7 @@ class StatePicture(Painted, Generic[State]):
 class MovingPanel(Panel[Model]):
     """A panel whose picture moves while an op is being done, if motion is on.
 
-    A new snapshot ends a motion at once: what is shown is always the latest state.
+    A new snapshot ends a motion at once: the panel always shows the latest state.
     """
 
     def __init__(self, name: str, title: str, smallest: QSize) -> None:
@@ -121,13 +121,13 @@ class MovingPanel(Panel[Model]):
         super().__init__(name, title, QSize(smallest.width(), round(0.78 * smallest.height())))
         self.snapshot: Snapshot | None = None
         self.motion: Motion | None = None
-        """The op that leads to the snapshot; None if that is shown at once."""
+        """The op that leads to the snapshot; None if the snapshot is shown at once."""
         self.phase = 1.0
         """The share of the current op that has been done, 0 to 1."""
         self._moves = False
 
     def take(self, snapshot: Snapshot, before: Snapshot | None, *, moves: bool) -> None:
-        """Show a new state, and what moves from the one before if `moves` says that it does."""
+        """Show a new state; if `moves`, with the motion from the state before."""
         self.snapshot, self._moves = snapshot, moves
         self.motion = None if before is None else Motion(before, snapshot)
         self.phase = 1.0 if before is None else 0.0

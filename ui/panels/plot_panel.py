@@ -20,7 +20,7 @@ from ui.widgets.choice_bar import PlotBar
 
 _SIDE = 8
 _ROOM = QSizeF(320, 230)
-"""A dock that is smaller at scale 1 has smaller choices."""
+"""A dock smaller than this at scale 1 has smaller controls."""
 _SMALLEST = 0.92
 
 
@@ -60,7 +60,7 @@ class PlotPanel(Panel[Model]):
 
     def arrange(self) -> None:
         """Give the choices the lines that they need, and the plot the rest."""
-        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        side = round(self.style_now.px(_SIDE))  # on the stage the dock is at the edge of the screen
         width, height = self.width() - 2 * side, self.height()
         # In a small dock the choices are written smaller, so that the plot keeps its share.
         fitted = fitting(self.style_now, QRectF(self.rect()), self.room)

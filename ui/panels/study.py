@@ -22,7 +22,7 @@ Chosen = Mapping[str, str]
 
 
 class Words(NamedTuple):
-    """What stands above a picture, right below it, and below that, the most important first."""
+    """Words above a picture, right below it, and further below, the most important first."""
 
     title: str
     told: str = ""
@@ -40,31 +40,31 @@ class Slider(NamedTuple):
 
 
 class Act(NamedTuple):
-    """A button: its name, what stands on it, what it does."""
+    """A button: its name, its title, and a tip on what it does."""
 
     name: str
     title: str
     tip: str
-    anew: bool = False  # whether all is computed again; else `act` says what it does
+    anew: bool = False  # whether all is computed again; else `act` says what the button does
 
 
 class Study(Generic[Found, State]):
-    """What a panel shows of a run: a slow, pure `compute`, quick states, and boxes and words.
+    """A panel's view of a run: a slow, pure `compute`, quick states, and boxes and words.
 
     In the place of boxes and words, or below them, there may be a plot. A state is frozen data,
-    compared by identity. What a user does returns another state.
+    compared by identity. A user's action returns another state.
     """
 
     name: str  # of the dock
     title: str  # of the dock, for screen readers
     doing: str  # what the user reads while it computes
-    pictured: str = ""  # what a picture of boxes is, for screen readers; a plot has a name
+    pictured: str = ""  # the name of a picture of boxes, for screen readers; a plot has its own
     choices: tuple[Choice, ...] = ()
     slider: Slider | None = None
     acts: tuple[Act, ...] = ()
     seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
     room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
-    smallest = 0.0  # scale of letters below which rather words are left out
+    smallest = 0.0  # least scale of letters: with less room, words are left out
     share = 0.6  # of the height that the picture has at least, before words are left out
     plotted = 1.0  # share of the height that a plot has; with less the picture stands above it
 
@@ -73,34 +73,34 @@ class Study(Generic[Found, State]):
         return {}
 
     def lesson(self, said: Chosen) -> Chosen:
-        """Return what holds where a lesson has said some choices: the others are as usual."""
+        """Return all choices where a lesson has said some: the others are as usual."""
         return {each.name: said.get(each.name, each.usual) for each in self.choices if each.lesson}
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        """Return the names of choices, acts, or of the slider, that have no sense for a run."""
+        """Return the names of choices, acts, or of the slider, that make no sense for a run."""
         return frozenset()
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        """Return what is computed for, quickly: when it changes, all is computed again."""
+        """Return the key of the result, quickly: when the key changes, all is computed again."""
         raise NotImplementedError
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Found:
-        """Compute beside the window."""
+        """Compute the result, in the background."""
         raise NotImplementedError
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found]:
-        """Yield what is known so far while computing, which is shown, and the result at last."""
+        """Yield partial results while computing, which are shown, and the whole result at last."""
         yield self.compute(trace, needs, report)
 
     def forget(self) -> None:
-        """Forget what is kept for other runs, before all is computed anew."""
+        """Forget data kept for other runs, before all is computed anew."""
 
     def options(self, found: Found) -> Mapping[str, tuple[Option, ...]]:
-        """Return the options of choices that depend on what was found."""
+        """Return the options of choices that depend on the result."""
         return {}
 
     def state(self, found: Found, chosen: Chosen, before: State | None, changed: str) -> State:
-        """Return the state of what was found, or after a choice with the name `changed`."""
+        """Return the state for a result, or after a choice with the name `changed`."""
         raise NotImplementedError
 
     def follow(self, state: State, view: View) -> State:
@@ -108,7 +108,7 @@ class Study(Generic[Found, State]):
         return state
 
     def seen(self, state: State, *, controls: bool) -> State:
-        """Return the state as it is shown where nobody can do anything, as in a film, or can."""
+        """Return the state as it is shown with controls, or without them, as in a film."""
         return state
 
     # --- what a user does; None: nothing ------------------------------------------------------
@@ -126,11 +126,11 @@ class Study(Generic[Found, State]):
         return None
 
     def proposes(self, state: State, at: Hashable) -> tuple[Scenario, str] | None:
-        """Return the run that a click on a point's pick asks for, and what it is called."""
+        """Return the run that a click on a point's pick asks for, and its name."""
         return None
 
     def drag(self, state: State, one: Hashable, onto: Hashable) -> State | None:
-        """Return the state after what was pressed is let go on something else."""
+        """Return the state after the box `one` is dragged onto the box `onto`."""
         return None
 
     def act(self, state: State, name: str) -> State | None:
@@ -146,15 +146,15 @@ class Study(Generic[Found, State]):
         return False
 
     def takes(self, before: State, after: State) -> Chosen:
-        """Return the choices that a user has made, or that no longer hold, by what was done."""
+        """Return the choices that a user's action has made, or that no longer hold after it."""
         return {}
 
     def explains(self, before: State, after: State) -> tuple[int, int] | None:
-        """Return of which picked head which row is to be explained after what a user did."""
+        """Return the picked head and its row that are to be explained after a user's action."""
         return None
 
     def leads(self, before: State, after: State) -> tuple[Scenario, str] | None:
-        """Return the run that what a user did asks for, and what it is called."""
+        """Return the run that a user's action asks for, and its name."""
         return None
 
     def mark(self, state: State) -> tuple[int, int]:
@@ -184,7 +184,7 @@ class Study(Generic[Found, State]):
         return None
 
     def words(self, state: State) -> Words:
-        """Return what stands around the picture."""
+        """Return the words around the picture."""
         return Words("")
 
     def described(self, state: State) -> tuple[str, ...]:

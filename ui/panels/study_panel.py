@@ -47,7 +47,7 @@ _KEPT = 2
 
 
 def whole(study: Study[Any, State], state: State) -> Box:
-    """Return a picture with the words around it: where there is little room the last go first."""
+    """Return a picture with the words around it; with little room the last ones go first."""
     (title, told, sentences), picture = study.words(state), study.picture(state)
     parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)] if title else []
     parts += [replace(picture, share=study.share, grow=1)] if picture else []
@@ -62,9 +62,9 @@ class StudyPicture(Painted, Generic[State]):
     """The picture of a study and the words around it; keys and the pointer give another state."""
 
     changed = Signal(object)
-    """The state after what was done."""
+    """The state after a user's action."""
     word_asked = Signal(str)
-    """A word of the glossary that was clicked, or the first of all with Enter."""
+    """A word of the glossary that was clicked, or the first word with Enter."""
 
     def __init__(self, parent: QWidget, study: Study[Any, State]) -> None:
         super().__init__(parent)
@@ -103,7 +103,7 @@ class StudyPicture(Painted, Generic[State]):
         return [] if self.scene is None else self.scene.at(at)
 
     def _take(self, answers: Iterable[State | None]) -> None:
-        """Take the first state with which the study answers, of the highest box that it knows."""
+        """Take the first answer of the study that is a state: the highest box comes first."""
         after = next((each for each in answers if each is not None), None)
         if after is not None and after is not self.state:
             self.changed.emit(after)
@@ -154,10 +154,10 @@ class StudyPicture(Painted, Generic[State]):
 
 @guarded
 class _Slider(QSlider):
-    """A slider that has its keys while it has the focus, which otherwise step the run."""
+    """A slider that takes its keys while it has the focus; otherwise these keys step the run."""
 
     def event(self, event: QEvent) -> bool:
-        """Keep its keys from the run."""
+        """Keep the slider's keys from the run."""
         asks = event.type() is QEvent.Type.ShortcutOverride
         if asks and isinstance(event, QKeyEvent) and event.key() in _KEYS:
             event.accept()
@@ -169,7 +169,7 @@ class _Slider(QSlider):
 class StudyPanel(Panel[None], Generic[Found, State]):
     """A study in a dock.
 
-    The way to a state is shown as long as the study says: in films, which have no clock, and
+    The way to a state is shown for the study's `seconds`; in films, which have no clock, and
     without motion, the state is there at once.
     """
 
@@ -232,7 +232,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self.picture.forget()
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view: what is needed for it is computed, or the place in the run is followed."""
+        """Show a view: compute its result, or follow the place in the run."""
         trace = self._session.trace
         if trace is None or view.snapshot.program is not trace.program:
             return
@@ -274,7 +274,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             value = self.chosen[each.name]
             if each.lesson and value != each.usual:
                 numbers = [int(number) for number in re.findall(r"[0-9]+", value)]
-                # What is chosen is a text; a lesson says some of it in another type.
+                # A choice is a text; a lesson says some choices in another type.
                 ways = (value, *numbers[:1], True, numbers)
                 told = [way for way in ways if self._told(each, way) == value]
                 if told:
@@ -285,7 +285,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         return found
 
     def _told(self, choice: Choice, value: object) -> str | None:
-        """Return what is chosen where a lesson says a value; None: it may not say it."""
+        """Return the choice where a lesson says a value; None: a lesson may not say the value."""
         try:
             table = ChooseTable.model_validate({choice.lesson: value})
         except ValidationError:
@@ -294,11 +294,11 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         return self.study.lesson({choice.name: said}).get(choice.name)
 
     def completed(self, state: State) -> State:
-        """Return a state with what the panel has beside the study."""
+        """Return a state with the panel's own data added."""
         return self.study.seen(state, controls=self._controls)
 
     def change(self, state: State) -> None:
-        """Show the state after what a user did."""
+        """Show the state after a user's action."""
         before, trace = self.state, self._session.trace
         if before is not None and (taken := self.study.takes(before, state)):
             self.chosen.update(taken)
@@ -342,7 +342,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         fitted = fitting(self.style_now, QRectF(self.rect()), self.study.room)
         # Controls stay as large as text is without a scale.
         self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
-        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        side = round(self.style_now.px(_SIDE))  # on the stage the dock is at the edge of the screen
         width = self.width() - 2 * side
         deep = self.bar.arrange(width) if self._controls else 0
         self.bar.setGeometry(side, 5, width, deep)
@@ -443,9 +443,9 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             self.change(self.study.marked(self.state, value))
 
     def _known(self) -> bool:
-        """Return whether what is needed is there; ask for it if nobody has."""
+        """Return whether the result is there; ask for it if nobody has."""
         trace, view = self._session.trace, self._view
-        # The session has a new run a moment before there is a view of it.
+        # The session has a new run a moment before the run has a view.
         if trace is None or view is None or view.snapshot.program is not trace.program:
             return False
         needs = self.study.needs(trace, view, self.chosen)
@@ -477,7 +477,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         return False
 
     def _offer(self, found: Found) -> None:
-        """Let choices be made that there are; one that is not there becomes the usual one."""
+        """Offer the options that exist; a choice that does not exist becomes the first option."""
         for name, options in self.study.options(found).items():
             self.bar.offer(name, options)
             values = [each.value for each in options]
@@ -495,7 +495,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
                 self._draw(state)
 
     def _go(self, state: State) -> None:
-        """Show another state and the way to it, if there is one; another mark ends it."""
+        """Show another state and the way to it, if any; a change of the mark ends an old way."""
         before = self.state
         self._draw(state)
         if before is not None and self._controls and self.study.moves(before, state):

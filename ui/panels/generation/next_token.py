@@ -21,7 +21,7 @@ from ui.panels.study import Words
 _LINE, _WIDEST = 22.0, 150.0
 """Height of a token's line and largest width of its name, at scale 1."""
 _LETTERS = 400
-"""Of a long text, from its end."""
+"""Characters shown of a long text, from its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class Chances(Box):
 def next_box(said: Continuation, tokens: tuple[str, ...], rows: range) -> Box:
     """Return the text with what has been drawn so far, and the chances of a token.
 
-    tokens: of the text and of all that follows it.
-    rows: of the step; those of the prompt are the whole text, after which nothing is drawn yet.
+    tokens: the tokens of the text and of its continuation.
+    rows: the rows of the step; for the prompt they are the whole text, and nothing is drawn yet.
     """
     typed = "".join(tokens[1 : said.prompt]).strip()
     following = "".join(tokens[said.prompt : rows.stop])
@@ -75,7 +75,7 @@ def next_box(said: Continuation, tokens: tuple[str, ...], rows: range) -> Box:
 
 
 def next_words(said: Continuation, rows: range) -> Words:
-    """Return what stands around the chances."""
+    """Return the words around the chances."""
     token, number, count = _token(said, rows), rows.stop - said.prompt, len(said.tokens)
     title = f"Your text, {plural(said.prompt, 'token')}: what may come next"
     if number:
@@ -104,7 +104,7 @@ def next_words(said: Continuation, rows: range) -> Words:
 
 
 def _token(said: Continuation, rows: range) -> NextToken:
-    """Return the token that a step brings, or of the prompt the one that comes next."""
+    """Return the token that a step brings, or the token that comes after the prompt."""
     return said.tokens[max(rows.stop - said.prompt, 1) - 1]
 
 

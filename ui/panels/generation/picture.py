@@ -1,4 +1,4 @@
-"""Paints one step of generation: its row of weights below those of old rows, K and V growing."""
+"""Paints one step of generation: its row of weights below the old rows, K and V growing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVED = 64
 
 @dataclass(frozen=True, eq=False)
 class GenerationState:
-    """What is shown of a run that is generated."""
+    """A run that is generated, with the step and the choices on show."""
 
     found: Generation
     at: int = 1  # which step; 0 is the prompt
@@ -62,7 +62,7 @@ class GenerationState:
 
     @property
     def words(self) -> str:
-        """What the step does."""
+        """The step in words."""
         step, w = self.step, self.found.workload
         keys, last = count_text(step.keys), len(self.found.steps) - 1
         if not self.at:
@@ -91,7 +91,7 @@ class GenerationState:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Places of the parts of a picture of so many tokens."""
+    """Places of the parts of a picture with `count` tokens."""
 
     line: float  # height of a line of words
     keys: QRectF
@@ -196,14 +196,14 @@ def _paint_sides(
 
 
 def _paint_rows(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> QRectF:
-    """Paint the rows that are there and those that come down; return where these are."""
+    """Paint the rows in place and the rows that come down; return the place of the latter."""
     step, masked = state.step, state.way != "no mask"
     now = state.found.seen(state.at, masked=masked)
     before = np.full_like(now, np.nan)
     if state.at and state.way != "again":
         old = state.found.seen(state.at - 1, masked=masked)
         before[: len(old), : len(old)] = old
-    # Rows above the one that comes down are as they will be, those below as they were.
+    # Rows above the row that comes down are as they will be, rows below as they were.
     front = step.rows if state.at else range(step.keys)
     passed = round(state.down * front.start)
     shown = np.where(np.arange(step.keys)[:, None] < passed, now, before)
@@ -226,7 +226,7 @@ def _paint_weights(
     painter: QPainter, weights: F32, masked: bool, first: int, style: Style, place: QRectF
 ) -> None:
     """Paint rows of weights; a masked key is blank."""
-    # The map is of square roots, so that small weights are seen.
+    # The map shows square roots, so that small weights are seen.
     shades = np.sqrt(weights)
     if masked:
         shades[np.triu(np.ones(shades.shape, dtype=bool), 1 + first)] = np.nan
@@ -249,7 +249,7 @@ def _paint_moved(
 
 
 def _cost_lines(state: GenerationState) -> list[tuple[str, ...]]:
-    """Return what the step costs, with a cache and without, and how many times as much."""
+    """Return the costs of the step with a cache and without, and their ratio."""
     out: list[tuple[str, ...]] = [("this step", "with a cache", "all rows again", "")]
     for quantity in QUANTITIES:
         ours, theirs = (state.step.of(quantity, cached=cached) for cached in (True, False))
@@ -262,14 +262,14 @@ _NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "time
 
 
 def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> float:
-    """Write what the step costs where the mask leaves room; return where the words end."""
+    """Write the costs of the step where the mask leaves room; return where the words end."""
     px, small = style.px, style.text_font(LABEL)
     lines, line, gap = _cost_lines(state), px(16), px(12)
     sizes = [max(text_width(small, each[n]) for each in lines) for n in range(4)]
     wide = sum(sizes) + 5 * gap
     high = len(lines) * line + px(4)
     place = QRectF(lay.box.right() - wide, lay.box.y() + px(2), wide, high)
-    # The keys that the last of the rows beside it sees would lie under the words.
+    # Keys that the last row beside the words sees would lie under them.
     sees = lay.box.x() + lay.box.width() * (place.bottom() - lay.box.y()) / lay.box.height()
     if place.x() < min(sees, lay.part(range(1), range(state.step.keys)).right()) + gap:
         return lay.box.y()

@@ -41,10 +41,10 @@ def figure_text(quantity: Quantity, value: float) -> str:
 
 
 def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = False) -> PlotModel:
-    """Return what each step costs with the cache, and if all rows are computed again.
+    """Return the costs of each step, with the cache and with all rows computed again.
 
     quantity: ``bytes``, ``flops`` or ``time``.
-    summed: whether all steps after the prompt are added up, up to each of them.
+    summed: whether the costs are running sums over the steps after the prompt.
     """
     by = "by model" if found.modelled else "at least, by the data sheet"
     first, guessed = int(summed), f", {by}" if quantity == "time" else ""
@@ -60,7 +60,7 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
         )
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
-    # What matters comes first: in a low panel the line is cut at its end.
+    # The main figures come first: in a low panel the line is cut at its end.
     note = (
         f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
         f"rows computed again, {factor_text(theirs / ours)}. "
@@ -86,12 +86,12 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
 def equal_plot(found: Generation, at: int, *, masked: bool = True) -> PlotModel:
     """Return how far each step's rows are from one causal pass, and old rows without the mask.
 
-    masked: whether the mask is on in the picture beside it: what is said of that comes first.
+    masked: whether the picture beside the plot has the mask; words on its case come first.
     """
     curves = []
     for (name, short, role, dash, marker), values, first in zip(
         _ROWS, (found.unmasked, found.apart), (1, 0), strict=True
-    ):  # what is old begins after the prompt
+    ):  # old rows exist only after the prompt
         steps = range(first, len(found.steps))
         ys = tuple(max(float(values[n]), _FLOOR) for n in steps)
         details = tuple((_heading(found, n), f"{name}: {share_text(values[n])}") for n in steps)
@@ -124,7 +124,7 @@ def equal_plot(found: Generation, at: int, *, masked: bool = True) -> PlotModel:
 
 
 def _source(found: Generation) -> str:
-    """Return whose queries, keys and values these are."""
+    """Return the source of the queries, keys and values."""
     file = found.workload.file
     return "Random numbers" if file is None else file.title
 
@@ -150,5 +150,5 @@ def _heading(found: Generation, at: int, *, summed: bool = False) -> str:
 
 
 def share_text(value: float) -> str:
-    """Return a share in percent; exactly none is just 0."""
+    """Return a share in percent; a share of exactly 0 is ``0``."""
     return "0" if value == 0 else f"{number_text(100 * value, 2)} %"

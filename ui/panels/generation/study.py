@@ -1,4 +1,4 @@
-"""A prompt in one pass, then steps (Shazeer 2019), of which one may follow the other: the dock."""
+"""The dock of generation: a prompt in one pass, then steps that can be played (Shazeer 2019)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GenerationStudy(Study[GenerationState, GenerationState]):
 
     A typed text is the prompt, and the model that reads it goes on. A run that could not have been
     generated (cross attention, more than causal masks) is replaced by a layer that comes with
-    Tilescope. A step that follows the one shown is seen to happen.
+    Tilescope. The step after the one shown is animated.
     """
 
     name, title, doing, choices = "generation", "Generation", "steps of generation", CHOICES
@@ -122,7 +122,7 @@ GENERATION = GenerationStudy()
 
 @guarded
 class GenerationPanel(StudyPanel[GenerationState, GenerationState]):
-    """The study of generation; its button lets all steps happen."""
+    """The study of generation; its button plays all steps."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, GENERATION)
@@ -131,11 +131,11 @@ class GenerationPanel(StudyPanel[GenerationState, GenerationState]):
 
     @property
     def playing(self) -> bool:
-        """Whether one step follows the other."""
+        """Whether the steps are playing."""
         return self.play_button.isChecked()
 
     def play(self, on: bool) -> None:
-        """Let steps follow each other, from the prompt if all have been seen, or stop."""
+        """Play the steps, from the prompt if all have been seen, or stop."""
         self.play_button.setChecked(on and self._session.motion)
         if on:
             last = self.slider.maximum()

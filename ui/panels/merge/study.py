@@ -1,4 +1,4 @@
-"""Partials of a row merged in any order (Dao et al. 2023), and sums of a gradient added up so."""
+"""Partials of a row merged (Dao et al. 2023), and sums of a gradient added, in any order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def words_of_partials(state: RowMerge) -> Words:
 
 
 def _bases(state: RowMerge) -> Iterator[str]:
-    """Return what other LSE than m + ln l make of O."""
+    """Yield how another LSE than m + ln l changes O."""
     parts, two = state.parts, state.two
     assert parts is not None
     if parts.lse == EMPTY:
@@ -170,7 +170,7 @@ _FIELDS = (("sign", 0, 1), ("exponent", 1, 9), ("fraction", 9, 32))
 
 @dataclass(frozen=True, eq=False)
 class _Tree(Box):
-    """Nodes with lines from each to what it was merged to."""
+    """Nodes with lines from each node to the node that it was merged into."""
 
     nodes: tuple[tuple[float, int, Box], ...]  # middle as a share of the width, level, node
     count: int  # nodes beside each other
@@ -198,7 +198,7 @@ class _Tree(Box):
 
 
 def tree(state: RowMerge) -> Box:
-    """Return the partials above, and what they were merged to below."""
+    """Return the partials above, and the merged results below."""
     assert state.parts is not None
     count, places = len(state.parts.partials), dict[Node, float]()
     lines: list[tuple[Node, Node]] = []
@@ -225,7 +225,7 @@ def _node(state: RowMerge, node: Node) -> Box:
     lse = float(result.lse[0])
 
     strip = Heat(result.o.astype(np.float32), -limit, limit, "O")
-    taken = state.parts.lse == MIXED and not isinstance(node, int)  # as of what it is not
+    taken = state.parts.lse == MIXED and not isinstance(node, int)  # merged in the wrong base
     name = "LSE" if taken else "log₂ Σ" if state.parts.in_2 else "m + ln ℓ"
     said = (f"{name} {number_text(lse)}", f"LSE {number_text(lse)}", number_text(lse, 1))
     content = Column((
@@ -240,7 +240,7 @@ def _node(state: RowMerge, node: Node) -> Box:
 
 
 def numbers(state: BlockSums) -> Box:
-    """Return by how much each sum moves, above the bits of one of them."""
+    """Return how far each sum moves, above the bits of one sum."""
     apart, differing = state.apart, state.differing
     moved = np.where(apart > 0, apart, -np.inf).astype(np.float32)
     said = {(i, j): GridCell(str(apart[i, j])) for i, j in np.argwhere(apart > 0)}
@@ -267,7 +267,7 @@ def numbers(state: BlockSums) -> Box:
 
 
 def _draw_fields(painter: QPainter, style: Style, where: Where) -> None:
-    """Draw what the bits mean below them."""
+    """Draw the names of the bit fields below the bits."""
     bits, below = where["bits"], where.get("fields", QRectF())
     wide = bits.width() / _FIELDS[-1][2]
     for name, begin, end in _FIELDS:
@@ -280,15 +280,15 @@ Found = tuple[RowMerge, BlockSums | None]
 
 @dataclass(frozen=True, eq=False)
 class MergeState:
-    """Partials of a row, and of a backward pass the sums of its row block."""
+    """Partials of a row, and in a backward pass the sums of its row block."""
 
     partials: RowMerge
     sums: BlockSums | None = None
-    subject: str = SUMS  # what is shown, if there are both
+    subject: str = SUMS  # partials or sums, if there are both
 
     @property
     def shown(self) -> RowMerge | BlockSums:
-        """What is shown."""
+        """The partials or the sums, whichever are on show."""
         return self.partials if self.sums is None or self.subject == PARTIALS else self.sums
 
     def chosen(self, name: str, value: str) -> MergeState:
@@ -303,7 +303,7 @@ class MergeState:
 
 
 class MergeStudy(Study[Found, MergeState]):
-    """Partials of the selected row, and of a run whose tiles add to sums in HBM these sums."""
+    """Partials of the selected row, or the sums in HBM that a run's tiles add to."""
 
     name, title, doing = "merge", "Merge", "partials of a row"
     pictured = "Partials of a row, or sums of gradients"

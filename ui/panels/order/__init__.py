@@ -1,1 +1,1 @@
-"""What the order of tokens does: rows of O after a shuffle, and the reach of layers."""
+"""The effect of the order of tokens: rows of O after a shuffle, and the reach of layers."""

@@ -1,4 +1,4 @@
-"""Shuffled tokens, and how far they hear of each other: what the order of tokens does."""
+"""The effect of the order of tokens: a shuffle of tokens, and how far they hear of each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLACES = {each.value: each.text for each in CHOICES[1].options}
 
 
 def words(state: OrderState) -> Words:
-    """Return what stands around the picture."""
+    """Return the words around the picture."""
     if isinstance(state, ShuffleState):
         return Words(_shuffle_title(state), sentences=tuple(_shuffle_sentences(state)))
     name, layers = _name(state.masks.workload, state.token), plural(state.depth, "layer")
@@ -112,11 +112,11 @@ def _reach_sentences(state: ReachState) -> Iterator[str]:
 
 
 _MOST_LINES = 1500
-"""Ways from level to level that are drawn; of more of them the cells alone are."""
+"""Most lines between two levels that are drawn; with more, only cells are drawn."""
 _DEEP = 0.42
 """Height of a level's cells, as a share of the way from level to level."""
 _GAP = 7.0
-"""Way from names to what they name, pixels."""
+"""Gap between names and their rows, pixels."""
 _LONGEST = 84.0
 """Largest width of a name, pixels."""
 
@@ -141,7 +141,7 @@ class _Names(Box):
 
     names: tuple[tuple[str, Tone], ...]
     align: Qt.AlignmentFlag = RIGHT
-    first: tuple[int, ...] = ()  # that are written before others
+    first: tuple[int, ...] = ()  # names that are written before others
     end: float = 0.5  # from an end to the first row, and from the last one to an end, in rows
 
     def width(self, style: Style) -> float:
@@ -191,7 +191,7 @@ def shuffle(state: ShuffleState, found: Shuffled) -> Box:
 
 
 def _draw_ways(row: int, found: Shuffled, painter: QPainter, style: Style, where: Where) -> None:
-    """Draw lines from the rows in order to the shuffled ones; mark those that are others now."""
+    """Draw lines from the rows in order to the shuffled ones; mark rows whose O has changed."""
     one, other, px, places = where["before"], where["after"], style.px, found.places.tolist()
     each, bent = one.height() / len(places), found.apart > found.bound
     ys = [one.y() + (n + 0.5) * each for n in range(len(places))]
@@ -215,7 +215,7 @@ def _draw_ways(row: int, found: Shuffled, painter: QPainter, style: Style, where
 
 
 def reach(state: ReachState) -> Box:
-    """Return the token at the top, and level by level below those of which it can hear."""
+    """Return the token at the top, and level by level below the tokens that it can hear of."""
     depth, spread = state.depth, state.layers.is_global[::-1]
     named = tuple(
         (f"layer {depth - n} global", "K") if is_global else (f"layer {depth - n}", "muted")
@@ -262,7 +262,7 @@ class _Levels(Box):
         outline(painter, top, style.theme.current, style.px(2))
 
     def _paint_ways(self, painter: QPainter, style: Style, band: QRectF, layer: int) -> None:
-        """Draw lines from each token above a layer to those that its row sees there."""
+        """Draw lines from each token above a layer to the tokens that its row sees there."""
         rows = np.flatnonzero(self.state.cone[layer + 1])
         one, other = np.nonzero(self.state.layers.tables[layer][rows])
         if len(one) > _MOST_LINES:
@@ -279,7 +279,7 @@ class _Levels(Box):
 
 
 def _paint_level(painter: QPainter, style: Style, whole: QRectF, seen: Bools) -> None:
-    """Fill the cells of a level, runs of equal ones at once; with room each has its edge."""
+    """Fill the cells of a level, runs of equal cells at once; with room each cell has an edge."""
     wide, x, y, high = whole.width() / len(seen), whole.x(), whole.y(), whole.height()
     painter.fillRect(whole, ink(style, "empty"))
     edges = np.diff(np.concatenate([[False], seen, [False]]).astype(np.int8))
@@ -294,7 +294,7 @@ def _paint_level(painter: QPainter, style: Style, whole: QRectF, seen: Bools) ->
 
 @dataclass(frozen=True, eq=False)
 class _Tokens(Box):
-    """The tokens below the levels, which stand between two boxes; upright if they are wide."""
+    """The tokens below the levels, between two boxes; wide names are upright."""
 
     state: ReachState
     sides: tuple[Box, Box]
@@ -341,7 +341,7 @@ class _Tokens(Box):
 class Order(Study[OrderFound, OrderState]):
     """Rows of O before and after a shuffle, or the tokens that one hears of through layers.
 
-    What a token hears of lights up layer by layer.
+    The tokens that one hears of light up layer by layer.
     """
 
     name, title, doing = "order", "Token order", "shuffled tokens"

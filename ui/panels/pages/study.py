@@ -42,8 +42,7 @@ from ui.session.view import View
 _INKS = ("Q", "K", "V", "P", "O", "S")
 """Tensors whose colours tell requests apart, in turn; their numbers do so, too."""
 _ACROSS, _DOWN = 8, 4
-"""Places side by side; more, at most twice as many, if they would be more than so many below each
-other."""
+"""Places side by side, and most rows of them; more places are up to twice as many side by side."""
 _LETTERS = 14
 """Height of a place that has letters, at scale 1."""
 _EDGES: dict[str, tuple[Tone, float]] = {"taken": ("current", 2.5), "given": ("bad", 2.0)}
@@ -70,7 +69,7 @@ def _strip(words: Text, draw: partial[None]) -> Box:
 
 
 class _Tables(Column):
-    """Lines of which the last go where there is too little room."""
+    """Lines; the last ones are left out if there is too little room."""
 
     def height(self, style: Style, width: float) -> float:
         return style.px(4 * LINE)
@@ -97,7 +96,7 @@ def _chosen(state: PagesState, painter: QPainter, style: Style, where: Where) ->
 
 @dataclass(frozen=True, eq=False)
 class _NumberedPlaces(Box):
-    """All places below what they are; their numbers stand where there is room for them in all."""
+    """All places below a heading; their numbers are written if there is room in all places."""
 
     state: PagesState
 
@@ -117,7 +116,7 @@ class _NumberedPlaces(Box):
 
 
 def _across(places: int, room: QSizeF, style: Style) -> int:
-    """Return how many places are side by side: of many fewer, if so their numbers have room."""
+    """Return how many places are side by side: if many, fewer where numbers then have room."""
     if places <= _ACROSS * _DOWN:
         return min(_ACROSS, places)
     px, most = style.px, 2 * _ACROSS
@@ -187,7 +186,7 @@ def _swatch(request: int, painter: QPainter, style: Style, rect: QRectF) -> None
 
 
 def _held(painter: QPainter, request: int, style: Style, rect: QRectF, used: float) -> None:
-    """Paint slots that a request holds, and those of them that have tokens."""
+    """Paint the slots that a request holds, and the slots that have tokens."""
     over = _request(request)
     hatched = patterned(ink(style, ("field", over, 0.45)), Qt.BrushStyle.BDiagPattern, style)
     painter.fillRect(rect, hatched)
@@ -248,7 +247,7 @@ _ACTS = (
 
 
 class Pages(Study[PagesState, PagesState]):
-    """A server's cache, step by step; that of the run; or one that is changed by hand."""
+    """A server's cache, step by step; the run's cache; or a cache that is changed by hand."""
 
     name, title, doing, pictured = "pages", "Pages", "pages of a cache", "Pages of a cache"
     choices, acts, room = CHOICES, _ACTS, QSizeF(460, 330)
@@ -274,7 +273,7 @@ class Pages(Study[PagesState, PagesState]):
     ) -> PagesState:
         if before is None:
             return found
-        # Other pages may have kept other sequences, whose moves would be about nobody.
+        # Pages of another size may have kept other sequences: old moves might name none of them.
         made = before.made if before.server.page == int(chosen["page"]) else FIRST
         if found.by_hand:
             return hand_state(found.server.page, made, before.chosen)
@@ -287,7 +286,7 @@ class Pages(Study[PagesState, PagesState]):
         return replace(state, step=min(value, state.steps - 1))
 
     def press(self, state: PagesState, at: Hashable) -> PagesState | None:
-        """Choose a sequence; of several that read a place the one after the chosen one."""
+        """Choose a sequence; of several readers of a place, the one after the chosen one."""
         if not (state.by_hand and isinstance(at, tuple)):
             return None
         what, n = at

@@ -1,4 +1,4 @@
-"""What is said of a cache in pages, beside stretches."""
+"""The words on a cache in pages, beside stretches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def title(state: PagesState) -> str:
 
 
 def sentences(state: PagesState) -> Iterator[str]:
-    """Yield what has happened, and what the two ways come to."""
+    """Yield what has happened, and how the two ways compare."""
     if state.by_hand:
         yield _last_move(state)
         waste, counts = state.wastes[0], state.now.counts.values()
@@ -79,7 +79,7 @@ def waits(state: PagesState) -> tuple[str, ...]:
 
 
 def stretches(state: PagesState) -> tuple[str, ...]:
-    """Return what the stretches are, longest first."""
+    """Return the words on the stretches, longest first."""
     if state.of_run:
         return ("the same sequences contiguous, each as long as the longest", "contiguous")
     if state.by_hand:
@@ -136,7 +136,7 @@ def _last_move(state: PagesState) -> str:
 
 
 def places_words(server: Server, numbers: Numbers) -> tuple[str, ...]:
-    """Return what the places are, and what the numbers in them say, longest first."""
+    """Return the heading of the places, and the meaning of their numbers, longest first."""
     places = f"{plural(server.places, 'place')} of {server.page} tokens"
     if numbers in ("none", "alone"):
         return (places,)
@@ -158,7 +158,7 @@ def place_texts(state: PagesState, readers: Sequence[Running], place: int) -> tu
 
 
 def table_words(server: Server, each: Running) -> tuple[str, ...]:
-    """Return the block table of a sequence, and what is left of it where it is too long."""
+    """Return the block table of a sequence, and shorter forms where it is too long."""
     begins = f"{sequence_name(server, each)}: {each.tokens}"
     pages = f"{begins}, {plural(len(each.pages), 'page')}"
     return f"{begins}, {' '.join(map(str, each.pages))}", pages, begins

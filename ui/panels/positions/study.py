@@ -34,7 +34,7 @@ from ui.session.tasks import Report
 from ui.session.view import View
 
 _ROUNDING = 1e-12
-"""What differs by less does not differ: float64 rounds."""
+"""Smaller differences are rounding of float64."""
 _HANDS = {
     "angles": "By how much each place turns a pair, from twelve o'clock",
     "before": "The query of every row before it is turned",
@@ -43,7 +43,7 @@ _HANDS = {
 
 
 def clock_words(state: PositionsState) -> Words:
-    """Return what stands around the clocks."""
+    """Return the words around the clocks."""
     last, theta = len(state.speeds) - 1, f"θ = {state.rotary.theta:g}"
     return Words(_HANDS[state.hands], sentences=(
         "Two numbers of a query or key are a hand. Pair 0 turns once in "
@@ -58,7 +58,7 @@ def clock_words(state: PositionsState) -> Words:
 
 
 def map_words(state: PositionsState) -> Words:
-    """Return what stands around the maps."""
+    """Return the words around the maps."""
     errors = ", ".join(f"{number_text(off, 2)} in {dtype}" for dtype, off in state.errors.items())
     row = row_name(state.workload, state.row)
     return Words(f"The query of {row} at {PLACES} places, as query and as key", sentences=(
@@ -71,7 +71,7 @@ def map_words(state: PositionsState) -> Words:
 
 
 def wave_words(state: PositionsState) -> Words:
-    """Return what stands around the matrix of sinusoids."""
+    """Return the words around the matrix of sinusoids."""
     width = state.workload.head_dim
     last = 2 * math.pi * 10000 ** (2 * ((width + 1) // 2 - 1) / width)
     return Words(f"Sinusoids of {PLACES} places, {width} numbers each", sentences=(
@@ -92,7 +92,7 @@ def new_pairs(state: PositionsState) -> str:
 
 
 def dial_words(state: PositionsState) -> Words:
-    """Return what stands around the dials."""
+    """Return the words around the dials."""
     trained, longer = count_text(state.trained), count_text(state.trained * state.factor)
     title = f"Angles in a text of {longer} tokens, trained on {trained}"
     return Words(title, sentences=(
@@ -104,7 +104,7 @@ def dial_words(state: PositionsState) -> Words:
 
 
 def figures(kind: PlacedScores) -> tuple[tuple[str, ...], ...]:
-    """Return what is said of a map, in two lines, longest first."""
+    """Return the two lines of words on a map, longest first."""
     off, moved = (
         "0" if value < _ROUNDING else f"{100 * value:.0f} %" if value >= 0.01 else
         number_text(value, 2)
@@ -117,14 +117,14 @@ def figures(kind: PlacedScores) -> tuple[tuple[str, ...], ...]:
 
 
 _CLOCK, _LARGEST = 15.0, 46.0
-"""Least room of a clock, that of the line beside it, and the largest, pixels."""
+"""Least room of a clock, as high as the line beside it, and the largest room, pixels."""
 SEEN: Tone = ("empty", "muted", 0.55)
 """Angles that training has shown."""
 _TURNS = ("places for one turn of a pair, fast → slow", "places for one turn", "turn")
 
 
 def shown_rows(state: PositionsState, most: int) -> list[int]:
-    """Return rows that have clocks: the row that is explained and those around it."""
+    """Return the rows that have clocks: the explained row and its neighbours."""
     most = max(1, min(most, len(state.rows)))
     first = min(max(state.row - most // 2, state.rows.start), state.rows.stop - most)
     return list(range(first, first + most))
@@ -173,7 +173,7 @@ class Clocks(Box):
 
 
 def dials(state: PositionsState) -> Box:
-    """Return the dials of all ways to use longer texts, and what their colours stand for."""
+    """Return the dials of all ways to use longer texts, and the legend of their colours."""
     legend = Legend((
         (SEEN, ("angles that training has shown", "trained")),
         ("bad", ("angles that only the longer text reaches", "new")),
@@ -223,7 +223,7 @@ class Dials(Box):
 def _paint_dial(
     painter: QPainter, middle: QPointF, radius: float, seen: float, reached: float, style: Style
 ) -> None:
-    """Paint a circle, the angles from 0 that training has seen, and those beyond them."""
+    """Paint a circle, the angles from 0 that training has seen, and the angles beyond them."""
     theme, place = style.theme, QRectF(0, 0, 2 * radius, 2 * radius)
     place.moveCenter(middle)
     painter.setPen(QPen(QColor(theme.grid), max(style.px(1), 1.0)))
@@ -240,7 +240,7 @@ def _paint_dial(
 
 @dataclass(frozen=True, eq=False)
 class Maps(Box):
-    """A map of scores for each kind of positions, all of one size: beside each other or in two."""
+    """A map of scores for each kind of positions, all of one size, in one line or in two."""
 
     kinds: tuple[PlacedScores, ...]
 
@@ -254,7 +254,7 @@ class Maps(Box):
         across = max((count, 2), key=side)
         pitch = (rect.width() + gap) / across
         pitch = min(pitch, max(max(side(across), style.px(12)) + 2 * gap, 0.5 * pitch))
-        # All maps say it in as many words.
+        # All maps use the same form of words.
         font, said = style.text_font(LABEL), [figures(kind) for kind in self.kinds]
         length = max(
             each.index(first_that_fits(each, pitch - gap, font)) for both in said for each in both
@@ -324,7 +324,7 @@ def far_plot(state: PositionsState) -> PlotModel:
 
 
 class Positions(Study[PositionsState, PositionsState]):
-    """What positions make of the query of the head and row that the board explains."""
+    """The effect of positions on the query of the head and row that the board explains."""
 
     name, title, doing = "positions", "Positions", "positions of a row"
     pictured = "Pairs as hands of clocks, or one vector at all places"

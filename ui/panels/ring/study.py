@@ -54,7 +54,7 @@ def title(state: RingState) -> str:
         return f"{said}: the rows of a device after each step; a model, not measured"
     percent = 100 * found.idle
     figures = f"idle {percent:.{int(0 < percent < 1)}f} %"
-    if found.alone >= LAUNCH_SECONDS:  # below it times say nothing of how fast a ring is
+    if found.alone >= LAUNCH_SECONDS:  # shorter times say nothing about the speed of a ring
         fast = f"{factor_text(found.speed_up)} as fast as one"
         figures = f"≥ {time_text(found.seconds)}, {figures}, {fast}"
     return f"A model, not measured: {said}, {figures}"
@@ -82,7 +82,7 @@ def told(state: RingState) -> str:
 
 
 def sentences(state: RingState) -> Iterator[str]:
-    """Yield what is said below, the most important first."""
+    """Yield the sentences below the picture, the most important first."""
     found, numbers, w = state.timeline, state.found.numbers, state.found.workload
     if found is None:
         yield state.found.why
@@ -127,7 +127,7 @@ def sentences(state: RingState) -> Iterator[str]:
 
 
 def heading(state: RingState) -> tuple[str, str]:
-    """Return whose rows have their numbers shown, and after which step; and in short."""
+    """Return whose rows have their numbers shown and after which step, and a short form."""
     assert state.found.work is not None
     parts = [
         f"every {each.step}th from {each.start}" if each.step > 1 else
@@ -141,7 +141,7 @@ def heading(state: RingState) -> tuple[str, str]:
 
 
 def last_row(state: RingState) -> tuple[str, ...]:
-    """Return the numbers of the row of the marked device that sees most, and in short."""
+    """Return the numbers of the marked device's row that sees most, and a short form."""
     numbers = state.found.numbers
     if numbers is None or not len(state.rows):
         return ("",)
@@ -153,9 +153,9 @@ def last_row(state: RingState) -> tuple[str, ...]:
 
 
 _WORK = 0.58
-"""Share of a lane's height that its work takes; what is sent is below."""
+"""Share of a lane's height that its work takes; the blocks sent are below."""
 _MOST_PIXELS = 512
-"""Rows of O that are painted, at most; of more, the largest of some are."""
+"""Most rows of O that are painted; more rows are pooled to their largest values."""
 _TONES: tuple[Tone, ...] = (
     "panel", ("panel", "muted", 0.25), ("panel", "S", 0.45), "S", "current",
 )  # fmt: skip
@@ -167,8 +167,8 @@ _NAMES_STAYING = ((CHOSEN, "this device"), (NOW, "other devices"))
 class RingStudy(Study[RingFound, RingState]):
     """The run dealt out to a ring of devices: each device and step, links, and the same O.
 
-    Blocks are seen on their way to a step that follows the one shown, as long as a load takes on
-    the board.
+    Blocks are seen on their way to the step after the one shown, as long as a load takes on the
+    board.
     """
 
     name, title, doing, pictured = "ring", "Ring", "a ring of devices", "Devices of a ring"
@@ -255,7 +255,7 @@ RING = RingStudy()
 
 
 def _sent(state: RingState) -> Tone:
-    """Return the colour of what travels."""
+    """Return the colour of the blocks that travel."""
     return "O" if state.stays else "K"
 
 
@@ -267,7 +267,7 @@ def _mask(state: RingState, style: Style) -> QImage:
 
 
 def _lanes(state: RingState) -> Box:
-    """Return each device's work above what it sends, on one time axis."""
+    """Return each device's work above the blocks that it sends, on one time axis."""
     found = state.timeline
     assert found is not None
     lanes = tuple(
@@ -324,9 +324,9 @@ def _draw_ways(state: RingState, painter: QPainter, style: Style, where: Where) 
 
 
 def _draw_blocks(state: RingState, painter: QPainter, style: Style, where: Where) -> None:
-    """Draw the block of K and V that each device has at hand, or that is on its way from it.
+    """Draw each device's current block of K and V, in its place or on the way to the next device.
 
-    What leaves the last device leaves below and comes to the first from above.
+    The block of the last device leaves below and comes to the first from above.
     """
     slots = [where["block", n] for n in range(state.last + 1)]
     pitch, high = slots[1].y() - slots[0].y(), min(style.px(18), slots[0].height())
@@ -367,7 +367,7 @@ def _numbers(state: RingState) -> Box:
 
 
 def _heat(tensor: str, words: str, values: F32, low: float, high: float, wide: float = 0) -> Box:
-    """Return a tensor's name above its numbers as colours; without a width it takes the rest."""
+    """Return a tensor's name above its numbers as colours, as wide as `wide`, or as the rest."""
     shown = np.ascontiguousarray(
         pooled(values, _MOST_PIXELS) if len(values) > _MOST_PIXELS else values
     )

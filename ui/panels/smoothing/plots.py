@@ -16,7 +16,7 @@ from ui.panels.smoothing.state import COUNTS, DRAWS, HOT, SmoothingState
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
 
 _LABELLED = 6
-"""Keys that are named: those with most weight."""
+"""Most keys that are named: the keys with most weight."""
 _LEAST_LABELLED = 0.02
 _MOST_QUERIES, _MOST_PATH = 96, 32
 """Rows up to which all queries, and the path of the means, are drawn."""
@@ -241,7 +241,7 @@ def features_plot(state: SmoothingState) -> PlotModel:
 
 
 def regression_plot(found: Regression) -> PlotModel:
-    """Return examples, the function, and what attention predicts."""
+    """Return examples, the function, and the predictions of attention."""
     places = tuple(found.places.tolist())
     low, high = float(min(found.ys.min(), -2)), float(max(found.ys.max(), 2))
     h = number_text(found.bandwidth, 2)

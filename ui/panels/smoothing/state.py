@@ -1,4 +1,4 @@
-"""What the dock of kernel smoothing shows of a head, as plain data, made beside the window."""
+"""The state of the Kernel smoother dock for a head, as plain data, made in the background."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Estimates:
     """How far random features are from the softmax of a head."""
 
     own: FeatureErrors  # with the run's temperature
-    hot: FeatureErrors  # at `HOT` times that
+    hot: FeatureErrors  # at `HOT` times the run's temperature
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +71,19 @@ class SmoothingState:
     bound: float  # how far the two sides of the identity may be apart by rounding
     # attention done again and again; None: `why` not, or nobody has asked for it
     again: Repeated | None
-    why: str  # why it cannot be done again
-    # what the row would read with its query elsewhere; None: it is where it is
+    why: str  # why attention cannot be done again
+    # the row's reading with its query moved elsewhere; None: the query is not moved
     moved: MovedQuery | None = None
     # random features in place of the softmax; None: `unfit` says why not, or nobody has asked
     estimates: Estimates | None = None
-    unfit: str = ""  # why there are none
+    unfit: str = ""  # why there are no estimates
     shows: str = KEYS
     regression: Regression | None = None
     moves: bool = True  # whether somebody may click and drag: not in a film
 
     @property
     def at(self) -> int:
-        """The row's place among those that were taken."""
+        """The row's place among the rows that were taken."""
         return self.points.rows.index(self.row)
 
     @property
@@ -98,7 +98,7 @@ class SmoothingState:
 
     @property
     def part_words(self) -> str:
-        """What has to be known about the run; empty if nothing has."""
+        """A note on the run; empty if none is needed."""
         other = ""
         if not algorithm_of(self.workload).softmax:
             other = " This run has no softmax: shown is what one would make of its Q and K."
@@ -124,7 +124,7 @@ class SmoothingState:
 
 
 def smoothing_state(w: Workload, inputs: Inputs, head: int, row: int) -> SmoothingState:
-    """Return what is shown of a head, but for attention done again; it takes some milliseconds."""
+    """Return the state of a head, without attention done again; it takes some milliseconds."""
     points = head_points(w, inputs, head, row)
     return SmoothingState(
         w, row, points, key_plane(points), factors(points), rounding_bound(points), None, "",
@@ -132,7 +132,7 @@ def smoothing_state(w: Workload, inputs: Inputs, head: int, row: int) -> Smoothi
 
 
 def with_again(state: SmoothingState) -> SmoothingState:
-    """Return the same with attention done again and again; of 512 keys it takes a second or two."""
+    """Return the state with attention done again and again; 512 keys take a second or two."""
     try:
         return replace(state, again=repeated(state.points.weights, state.points.v))
     except InputError as error:
@@ -140,7 +140,7 @@ def with_again(state: SmoothingState) -> SmoothingState:
 
 
 def with_estimates(state: SmoothingState, inputs: Inputs, progress: Progress) -> SmoothingState:
-    """Return the same with random features tried in place of the softmax."""
+    """Return the state with random features tried in place of the softmax."""
     w, head = state.workload, state.points.head
     if max(w.seqlen_q, w.seqlen_k) > _MOST_KEYS:
         return replace(
@@ -158,10 +158,10 @@ def with_estimates(state: SmoothingState, inputs: Inputs, progress: Progress) ->
 
 
 def at_row(state: SmoothingState, row: int) -> SmoothingState | None:
-    """Return the same head with another row; None if that was not taken."""
+    """Return the state with another row of the head; None if that row was not taken."""
     return replace(state, row=row, moved=None) if row in state.points.rows else None
 
 
 def with_query_at(state: SmoothingState, place: tuple[float, float]) -> SmoothingState:
-    """Return the same with the row's query elsewhere in the plane."""
+    """Return the state with the row's query elsewhere in the plane."""
     return replace(state, moved=moved_query(state.points, state.plane, state.at, place))

@@ -57,7 +57,7 @@ _HEADS = (
 
 
 def words_of_scores(state: SmoothingState) -> Words:
-    """Return what the rows say."""
+    """Return the words on the table of scores."""
     w, scored = state.workload, state.scored()
     rows, cols = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
     pairs, first, last = rows * cols, scored[0].kind, scored[-1].kind
@@ -91,7 +91,7 @@ def rows_of_scores(state: SmoothingState) -> Iterator[str]:
 
 
 def scores(state: SmoothingState) -> Box:
-    """Return the table."""
+    """Return the table of scores."""
     scored = state.scored()
     limit = max(float(each.weights.max()) for each in scored) or 1.0
     rows = tuple(
@@ -142,11 +142,11 @@ def _weights(
 
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _MOST = 192
-"""Rows and keys of a map: of more of them evenly spread ones."""
+"""Most rows and keys of a map; of more, evenly spread ones are taken."""
 
 
 def words_of_factors(state: SmoothingState) -> Words:
-    """Return what the maps show."""
+    """Return the words on the maps."""
     found, row = state.factors, row_name(state.workload, state.row)
     mean = float(found.moved[state.points.seen.any(axis=1)].mean()) if found.moved.size else 0.0
     after = ""
@@ -239,7 +239,7 @@ def _pixels(state: SmoothingState, values: NDArray[np.float64], style: Style) ->
 
 
 def _roots(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> F32:
-    """Return roots of values, −∞ where hidden; of many rows and keys evenly spread ones."""
+    """Return roots of values, −∞ where hidden; of many rows and keys, evenly spread ones."""
     shown = np.where(seen, values, np.nan)
     for axis in (0, 1):
         length = shown.shape[axis]
@@ -249,7 +249,7 @@ def _roots(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> F32:
 
 
 def _bar(painter: QPainter, style: Style, rect: QRectF) -> None:
-    """Paint the colour bar of weights with its ticks, where their roots are."""
+    """Paint the colour bar of weights, with ticks at the roots of the weights."""
     theme, px, font = style.theme, style.px, style.text_font(LABEL)
     wide = min(rect.width() - px(12), px(420))
     bar = QRectF(rect.x() + px(6), rect.y() + px(2), wide, px(9))
@@ -273,7 +273,7 @@ _PLOTS = {KEYS: keys_plot, AGAIN: again_plot, FEATURES: features_plot}
 class SmoothingStudy(Study[SmoothingState, SmoothingState]):
     """Keys as points, two factors as maps, regression, repeated attention, and other scores.
 
-    What is shown is of the head and row that the board explains.
+    All of them show the head and row that the board explains.
     """
 
     name, title, doing = "kernel", "Kernel smoother", "keys of a head"
@@ -284,7 +284,7 @@ class SmoothingStudy(Study[SmoothingState, SmoothingState]):
         return frozenset(() if chosen["view"] == REGRESSION else ("h", "examples"))
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        """Return the head, the row if not all rows are taken, and what takes seconds."""
+        """Return the head, the row if not all rows are taken, and a view that takes seconds."""
         w = trace.workload
         head, row = w.single(view.snapshot.visit.head, view.report.row)
         whole = max(trace.single_heads[0].seqlen_q, w.seqlen_k) <= MOST

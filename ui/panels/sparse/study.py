@@ -60,7 +60,7 @@ _HEADS = (
     Head("mask"), Head("tiles"), Head("bytes", goes=2), Head("FLOPs", goes=3),
     Head("time", goes=1), Head(("error of O", "error")),
 )  # fmt: skip
-"""Where all columns do not fit, those that say least go first."""
+"""If not all columns fit, the columns that say least are left out first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class SparseState:
     knobs: Knobs
     rows: tuple[Priced, ...]
     at: int = 0
-    paints: bool = True  # whether anybody can paint in it: not in a film
+    paints: bool = True  # whether a user can paint the mask: not in a film
 
     @property
     def workload(self) -> Workload:
@@ -124,7 +124,7 @@ def picture_of(mask: Mask) -> NDArray[np.uint8]:
 class SparseStudy(Study[SparseState, SparseState]):
     """Longformer, BigBird, packed documents, NSA and DSA beside dense, and a painted mask.
 
-    Prices are there at once; how far O is from dense is computed after them.
+    Prices are there at once; the error of O against dense is computed after them.
     """
 
     name, title, doing, pictured = "masks", "Masks", "errors of sparse masks", "Masks"
@@ -134,7 +134,7 @@ class SparseStudy(Study[SparseState, SparseState]):
         self._painting = painting
 
     def said(self, trace: Trace) -> Chosen:
-        """Return how many blocks are usual: another size of a run does not keep the last."""
+        """Return the usual number of blocks; a run of another size does not keep the last one."""
         w, usual = trace.workload, usual_knobs(trace.workload)
         return {"k": str(usual.k), "size": f"{w.queries} {w.seqlen_k} {usual.block}"}
 
@@ -363,7 +363,7 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
         """Begin to paint over the chosen mask, or go on to a block."""
         state = self.state
         if state is None or state.trace is not self._session.trace:
-            # The picture still shows the masks of the run before: this one's are being priced.
+            # The picture still shows the masks of the run before: new ones are being priced.
             return
         if state.chosen.pattern.of_keys:
             block = block_at(state, self._mask, at)

@@ -56,7 +56,7 @@ _MEDIANS: dict[Way, Curve] = {
 }
 _LEAST = 1e-3
 _ROOM = 1.15
-"""How far an axis goes above the line near its top, above which there are words."""
+"""How far an axis goes above the line near its top, to leave room for words."""
 
 
 def _of(softness: Softness | Spread, measured: Measured) -> Estimate:
@@ -108,7 +108,7 @@ def _trend(found: SqrtDResult, measured: Measured) -> str:
 
 
 def _state(found: SqrtDResult) -> str:
-    """Return what was drawn, or how much of it: it may have been cancelled."""
+    """Return how many queries were drawn, or their share if the drawing is not complete."""
     if found.share < 1:
         return f"Seed {found.seed}, {round(100 * found.share)} % drawn."
     least = min(point.trials for point in found.points)
@@ -262,7 +262,7 @@ def draw_plot(draw: OneDraw) -> PlotModel:
 
 
 _BENDS = 1.5
-"""How many caps of scores are shown at least: there a capped score has left the straight line."""
+"""Least range of scores on show, in caps: there a capped score has left the straight line."""
 
 
 def cap_plot(found: CappedRow) -> PlotModel:
@@ -304,7 +304,7 @@ def cap_plot(found: CappedRow) -> PlotModel:
 
 
 def _cap_words(found: CappedRow, c: str) -> str:
-    """Return what the cap does to the largest and smallest score of the row."""
+    """Return the effect of the cap on the largest and smallest score of the row."""
     supposed = "" if found.own else f" This run has no cap; {c} is the cap of Gemma 2."
     row = f"row {count_text(found.row)}"
     if not found.keys:
@@ -321,7 +321,7 @@ def _tick(value: float) -> str:
 
 
 class SqrtDState(NamedTuple):
-    """What random vectors have shown so far, and the scores of a trained layer."""
+    """The result of random vectors so far, and the scores of a trained layer."""
 
     result: SqrtDResult
     trained: TrainedScores | None

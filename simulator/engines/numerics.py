@@ -69,7 +69,7 @@ def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
     """Set the hidden pairs of scores that `scores_into` filled to -inf, in place.
 
     x: (keys, rows) float32.
-    ranges: the same key ranges.
+    ranges: the key ranges of `scores_into`.
     visible: ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides
         nothing.
     """

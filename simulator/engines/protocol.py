@@ -22,7 +22,7 @@ from simulator.program.tile_program import TileProgram, Visit
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """What an engine knows about one row block after its last visit."""
+    """An engine's numbers of one row block after the last visit."""
 
     m: F32  # (rows, Tc) float32, running maximum after each column block
     l: F32  # (rows, Tc) float32, running sum of exponentials after each column block
@@ -146,7 +146,7 @@ class Tile:
 
 
 class _Recorded(dict[str, Values]):
-    """Numbers on chip: an engine's records replace what ops make."""
+    """Numbers on chip: an engine's records replace numbers that ops make."""
 
     now: Numbers = MappingProxyType({})
 

@@ -44,8 +44,8 @@ from simulator.program.state_ops import HidePairs, SumWeights, UpdateState
 from simulator.program.tile_program import Visit
 
 Made = Callable[[Values, Mapping[str, Values], Workload, Visit], Values]
-"""Returns the wrong number: from the number that an op makes, what is on chip, the workload and the
-visit."""
+"""Returns the wrong number: from the number that an op makes, the numbers on chip, the workload and
+the visit."""
 Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
@@ -178,7 +178,7 @@ class Fault:
 
     name: str  # its key in the scenario's table ``[faults]``
     title: str  # its name in pictures
-    words: str  # what goes wrong, in one sentence
+    words: str  # the mistake in one sentence
     cites: str  # the paper's line that is done wrong
     algorithms: tuple[str, ...]  # algorithms that can make it; in the others it has no effect
     instead: str = ""  # why the others cannot; empty where all can

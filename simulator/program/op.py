@@ -23,7 +23,7 @@ class Gesture(Enum):
     PICK = auto()  # the largest of each row flies to its maximum
     ROTATE = auto()  # pairs of numbers turn like hands of clocks
     TURN = auto()  # every cell turns into another number
-    SHRINK = auto()  # a factor runs back over the row, and what was summed shrinks by it
+    SHRINK = auto()  # a factor runs back over the row, and old sums shrink by it
     GATHER = auto()  # the cells of each row slide onto their sum
     SUM_KEYS = auto()  # rows are added up, one for each key, each with its weight
     SETTLE = auto()  # sums are divided

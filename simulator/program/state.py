@@ -1,4 +1,4 @@
-"""What ops work on: tiles that move, tiles on chip, and the numbers of HBM and one chip."""
+"""The data of ops: tiles that move, tiles on chip, and the numbers of HBM and one chip."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class TileAlgorithm:
         return own if visit.index or w.position is None else (*BEFORE_TILES, *own)
 
     def formula_of(self, w: Workload) -> str:
-        """Return its formula with what φ is in a workload; empty with a softmax."""
+        """Return its formula with the φ of a workload in words; empty with a softmax."""
         phi = w.feature_map
         return f"{self.formula}, φ: {phi.words}" if phi and "φ" in self.formula else self.formula
 
@@ -137,7 +137,7 @@ class TileAlgorithm:
 
     @property
     def values(self) -> str:
-        """The tensor in HBM whose rows begin with values; the keys' tensor, if that has both."""
+        """The tensor in HBM whose rows begin with values; it may also be the keys' tensor."""
         return self.inputs[-1].name
 
     @property

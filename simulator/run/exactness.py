@@ -139,7 +139,7 @@ class _Head:
 
 @dataclass(slots=True)
 class _Record:
-    """What has been computed for a trace; the engine's thread and the long work share it."""
+    """The errors computed for a trace; the engine's thread and the long work share them."""
 
     heads: dict[int, _Head] = field(default_factory=dict)
     states: BoundedCache[RowSums] = field(

@@ -147,7 +147,7 @@ class Motion:
 
     @cached_property
     def made(self) -> tuple[str, ...]:
-        """The names of the numbers that the op makes, those that it changes first."""
+        """The names of the numbers that the op makes, changed numbers first."""
         old = self.after.tile.states[self.after.cursor.op]
         return tuple(name for name, v in self.after.state.items() if old.get(name) is not v)
 

@@ -69,7 +69,7 @@ def skips(now: Snapshot) -> Skips | None:
 
 
 def shrinking(now: Snapshot) -> NDArray[np.bool_]:
-    """Return the rows, (r,), whose O this rescale makes smaller: none that has seen no key."""
+    """Return the rows, (r,), whose O this rescale makes smaller; only rows that have seen keys."""
     return has_seen(now) & np.asarray(now.rescale_factor < 1)
 
 

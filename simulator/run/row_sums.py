@@ -94,7 +94,7 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
 def of_whole_rows(
     w: Workload, inputs: Inputs, number: int, i: int
 ) -> tuple[RowSums, HalfSums] | None:
-    """Return the sums of a row block whose rows are read from a state all at once; else None.
+    """Return a row block's sums over all keys at once, in a program by token; else None.
 
     m is ln of the largest weight; l is 1 where nothing is divided.
     """

@@ -106,7 +106,7 @@ class Snapshot(ShownFigure):
     program: TileProgram
     cursor: Cursor  # the place in the run
     visit: Visit  # the current visit
-    ops: tuple[Op, ...]  # its ops; those up to and including ``cursor.op`` have been done
+    ops: tuple[Op, ...]  # its ops; the ops up to and including ``cursor.op`` have been done
     tile: Tile  # its numbers, before and after
     counters: Counters  # requested bytes and FLOPs so far
     on_chip: tuple[ChipTile, ...]  # tiles on chip now
@@ -186,7 +186,7 @@ class Snapshot(ShownFigure):
         return frozenset(op.name for op in self.past)
 
     def made(self, name: str) -> bool:
-        """Whether this visit has made a number: S, P, m and l with this tile, O with the tile added."""
+        """Whether this visit has made a number: S, P, m and l with the tile, O with it added."""
         return any(name in op.makes for op in self.past)
 
     def stored(self, tensor: str) -> bool:

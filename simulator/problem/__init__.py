@@ -1,1 +1,1 @@
-"""What is computed and on what: scenarios, inputs, masks, tiles, models, GPUs."""
+"""The problem of a run: scenarios, inputs, masks, tiles, models, GPUs."""

@@ -69,7 +69,7 @@ PAIRS_AT_ONCE = 2**20  # pairs that are looked at together, unless a row block h
 
 
 def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:
-    """Return the column blocks where each row block sees a pair; `every`: all pairs, all heads."""
+    """Return the column blocks where each row block sees a pair; `every`: all, in all heads."""
     join = np.logical_and if every else np.logical_or
     keys, starts = range(mask.seqlen_k), np.arange(0, mask.seqlen_k, cols)
     step = rows * max(1, PAIRS_AT_ONCE // (rows * mask.seqlen_k))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 
-FeatureName = Literal["elu1", "performer"]  # what a scenario may choose
+FeatureName = Literal["elu1", "performer"]  # feature maps that a scenario may choose
 MapName = Literal["elu1", "performer", "identity", "unit"]
 Floats = NDArray[Any]  # float32 or float64; results have the same type
 

@@ -283,7 +283,7 @@ def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]
     """Return the remedy for a scenario of other sizes than its file: random numbers."""
     sizes = file_shapes(file)
     for name, other in (("kv_heads", "heads"), ("seqlen_k", "seqlen_q"), ("value_dim", "head_dim")):
-        if sizes[name] == sizes[other]:  # it follows the other one
+        if sizes[name] == sizes[other]:  # this size follows the other
             del sizes[name]
     shapes = {**sizes, "dtype": file.q.dtype}
     said = scenario.attention
@@ -468,7 +468,7 @@ def _kept_heads(w: Workload) -> list[Sequence[int]]:
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
     sizes = _held(w)
-    if w.file is None:  # in parts: two of them in float64, one in float32 and being rounded
+    if w.file is None:  # drawn in parts: two parts in float64, one in float32 and being rounded
         return 4 * sum(sizes) + 40 * min(PART, max(sizes))
     # All in float32, and for a while one tensor a second time, as it is stored or being rounded.
     as_stored = w.dtype != "bfloat16" and not any(
@@ -492,7 +492,7 @@ def run_bytes(w: Workload) -> int:
     scores = min(rows * w.seqlen_k, max(CHECKED_SCORES, w.seqlen_k))
     numbers = (12 if w.backward else 5) * scores + 3 * min(PART, max(sizes))
     tile = min(w.rows, w.seqlen_q) * min(w.cols, w.seqlen_k)
-    pairs = 2 * w.mask.tensor.table.nbytes if w.mask.tensor else 0  # kernels have it once more
+    pairs = 2 * w.mask.tensor.table.nbytes if w.mask.tensor else 0  # kernels have a copy
     return max(input_bytes(w), 4 * sum(sizes) + copied + 8 * numbers + 8 * tile) + pairs
 
 

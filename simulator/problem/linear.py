@@ -74,7 +74,7 @@ def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -
 
 
 def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a scenario's tables; an algorithm without a softmax drops the settings it refuses.
+    """Return a scenario's tables; without a softmax, only the settings that the algorithm can have.
 
     The mask is causal or none, a causal mask has a query for each key, and nothing is scaled.
     """

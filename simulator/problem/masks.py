@@ -98,9 +98,9 @@ class PairMask:
         return self._heads[heads]
 
     def over(self, rows: int, *, every: bool = False) -> Bools:
-        """Return the pairs that any block of packed heads sees, or with `every` all blocks see.
+        """Return the pairs that any block of heads sees, or with `every` all blocks see.
 
-        rows: rows of a block, which are its heads' rows one after the other. If all heads see the
+        rows: rows of a block: the rows of its heads, one after the other. If all heads see the
             same, the rows of one head are returned.
         """
         key = rows, every
@@ -542,7 +542,7 @@ def counted_back(window: Window) -> int:
 
 
 def window_text(window: Window) -> str:
-    """Return a window as a scenario has it."""
+    """Return a window as a scenario writes it."""
     return str(window if isinstance(window, int) else list(window))
 
 

@@ -95,7 +95,7 @@ class PageTable:
         return found
 
     def scattered(self, tensor: F32) -> F32:
-        """Return K or V as it lies in HBM, (kv_heads, places * size, width); NaN where nothing is.
+        """Return K or V as it lies in HBM, (kv_heads, places * size, width); NaN without a token.
 
         tensor: (kv_heads, tokens, width) float32, in the order of the tokens.
         """

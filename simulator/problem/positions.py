@@ -143,7 +143,7 @@ class Pair:
 
 
 def rotary(said: PositionTable, head_dim: int) -> Rotary | None:
-    """Return the positions that a scenario asks for; None where it asks for none."""
+    """Return the positions that a scenario asks for; None if it asks for none."""
     if said.kind is None:
         return None
     width = round(said.fraction * head_dim)

@@ -75,7 +75,7 @@ O."""
 class Workload:
     """A scenario without blanks: tile programs and engines are made from it."""
 
-    scenario: Scenario  # what the author wrote
+    scenario: Scenario  # as its author wrote it
     algorithm: Algorithm  # as in scenarios
     # heads, kv_heads: Query heads that run, and the distinct KV heads that they read. Packed query
     # heads of one KV head count as one head here.
@@ -92,7 +92,7 @@ class Workload:
     scale: float  # softmax scale before the temperature
     temperature: float  # divides the scaled scores
     mask: Mask  # visibility
-    # rows, cols: ``Br`` and ``Bc``; the same where a run is `chunked`, and 1 where it goes token by
+    # rows, cols: ``Br`` and ``Bc``; the same if a run is `chunked`, and 1 if a run goes token by
     # token
     rows: int
     cols: int
@@ -248,7 +248,7 @@ class Workload:
 
     @property
     def pair_dtype(self) -> DType | None:
-        """The type that P, and S where it is stored, are rounded to; None: they stay float32."""
+        """The type that P, and S where it is stored, are rounded to; None: both stay float32."""
         rounds = self.scenario.attention.p_dtype == "storage" and self.rule is None
         return self.dtype if rounds and self.dtype != "float32" else None
 
@@ -397,7 +397,7 @@ class Workload:
         return replace(inputs, q=inputs.q.reshape(shape), unturned=unturned, output_gate=after)
 
     def head_name(self, head: int) -> str:
-        """Return the number of a head in the input, or of the heads that are packed into one."""
+        """Return a head's number in the input, or the numbers of heads that are packed into one."""
         own = self.picked[head * self.group : (head + 1) * self.group]
         return str(own[0]) if len(own) == 1 else f"{own[0]}–{own[-1]}"
 
@@ -494,7 +494,7 @@ class Inputs:
 def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
     """Fill in a scenario's blanks, without reading Q, K and V of its file.
 
-    computes: whether the run is to be computed; otherwise it may be larger than the memory.
+    computes: whether the run is to be computed; if not, the run may be larger than the memory.
     """
     file = input_file(scenario)
     said = scenario.attention

@@ -1,1 +1,1 @@
-"""What every other package builds on: files and their limits, element types, errors."""
+"""The base of all other packages: files and their limits, element types, errors."""

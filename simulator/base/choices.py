@@ -23,9 +23,9 @@ class Option:
 class Choice:
     """A group of buttons with one button down, or a list."""
 
-    name: str  # what is chosen
+    name: str  # the thing that is chosen
     options: tuple[Option, ...]  # the options
-    listed: bool = False  # whether it is a list that opens instead of a row of buttons
+    listed: bool = False  # whether the options are a list that opens instead of a row of buttons
     lesson: str = ""  # the key with which a lesson chooses; empty if none does
     first: str = ""  # the value to begin with; empty: the first option's
     open: bool = False  # whether a run has options of its own

@@ -50,7 +50,7 @@ def round_to(values: F32, dtype: DType) -> F32:
 
 
 def round_to_e4m3(values: F64) -> F64:
-    """Return `values` (any shape) rounded to e4m3, to nearest even; larger ones become 448.
+    """Return `values` (any shape) rounded to e4m3, to nearest even; larger numbers become 448.
 
     Infinities become 448 as well, and NaN stays.
 

@@ -41,7 +41,7 @@ class Mistake:
     # empty when the whole file is at fault
     key: str
     value: str  # the offending value, as it is shown
-    expected: str  # what would have been accepted
+    expected: str  # values that would have been accepted
     remedy: Remedy | None = None  # how the value can be used after all
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class InputError(ValueError):
     All functions that read a user's input raise this error: docstrings name it only to say more.
 
     source: the file, or a name in its place ("scenario" for a scenario that is being edited).
-    mistakes: what is wrong, most important first; at least one.
+    mistakes: the mistakes, most important first; at least one.
     """
 
     def __init__(self, source: str, mistakes: Sequence[Mistake], others: int = 0) -> None:

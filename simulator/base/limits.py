@@ -33,7 +33,7 @@ TEXT_LETTERS = 10_000
 PLACEHOLDERS = 100
 """Numbers in one text: each may need a search through the run."""
 RUN_SCORES = 2**28
-"""Scores of a run whose end a lesson's text asks for: computing it takes some seconds."""
+"""Scores of a run whose end a lesson's text asks for: computing the run takes some seconds."""
 FORMULA_LETTERS, FORMULA_STEPS = 1000, 2000
 """Letters and steps of one formula, and of all formulas in one text: a step of the typesetter takes
 some 0.1 ms, the number of steps doubles with every level of brackets, and our texts take 226 at

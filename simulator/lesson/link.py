@@ -53,7 +53,7 @@ _KNOWN = (
 
 
 def _no_choices() -> ChooseTable:
-    from simulator.lesson.tables import ChooseTable  # it knows the choices of every study
+    from simulator.lesson.tables import ChooseTable  # imports the choices of every study
 
     return ChooseTable()
 
@@ -68,7 +68,7 @@ class ViewLink:
     # layout, panel: name of the layout, and of its panel in front of others; "" for no change
     layout: str = ""
     panel: str = ""
-    choices: ChooseTable = field(default_factory=_no_choices)  # what is chosen in panels
+    choices: ChooseTable = field(default_factory=_no_choices)  # choices in panels
 
     @property
     def text(self) -> str:

@@ -139,7 +139,7 @@ class _Reader:
             self._tell(found, line + first, title)
         except _TextError as wrong:
             above, there, _ = "\n".join(lines).partition(wrong.piece)
-            # A text of the block may contain it in other letters, as \u007b for a brace.
+            # A text of the block may contain the piece in other letters, as \u007b for a brace.
             at = above.count("\n") + 1 if there else first + line_of(block, wrong.key)
             self._tell([(at, wrong.mistake)], line, title)
 

@@ -24,7 +24,7 @@ class Step:
     title: str
     caption: str
     line: int  # line of its heading in the file, from 1
-    said: StepTable  # what its author wrote, including notes, question and answer
+    said: StepTable  # the author's keys, including notes, question and answer
     scenario: Scenario  # complete
     start: Cursor | None  # where playing starts; None: the step does not play
     cursor: Cursor  # the place of the step, or where playing ends
@@ -32,7 +32,7 @@ class Step:
     layout: str  # name of the window's layout
     # name of the panel that is in front of others in its place; "" for the layout's first
     panel: str
-    choices: ChooseTable  # what is chosen in panels
+    choices: ChooseTable  # choices in panels
     points: tuple[Pointer, ...]  # things that the step points at
     pace: float  # how many times as fast as usual the step plays
     camera: Framing  # the part of the score matrix in sight
@@ -51,7 +51,7 @@ def paragraphs(caption: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class LessonMistake:
-    """Something in a lesson that cannot be used."""
+    """A part of a lesson that cannot be used."""
 
     source: str  # the file
     line: int  # line in it, from 1
@@ -67,7 +67,7 @@ class Lesson:
     """A lesson as far as it can be used."""
 
     source: str  # its file
-    title: str  # title, summary: what it is about
+    title: str  # title, summary: of the whole lesson
     summary: str
     order: int  # its place in the list of lessons
     steps: tuple[Step, ...]  # the steps that can be shown
@@ -104,9 +104,9 @@ class LessonTitle:
     summary: str
     order: int
     steps: tuple[str, ...]  # their titles
-    part: int = 0  # of the course, from 1; 0: it belongs to none
-    minutes: int = 0  # how long it takes; 0 where its author does not say
-    level: str = ""  # what one knows already, likewise
+    part: int = 0  # the lesson's part of the course, from 1; 0 for none
+    minutes: int = 0  # how long the lesson takes; 0 if its author does not say
+    level: str = ""  # what readers know already; "" if its author does not say
     needs: tuple[str, ...] = ()  # names of lessons that come before it
     paths: tuple[str, ...] = ()  # paths that it is a part of
     brings: tuple[str, ...] = ()  # words, panels and ideas that no lesson before it uses

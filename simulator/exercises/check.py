@@ -176,7 +176,7 @@ def load_answers(path: Path) -> Answers:
 
 
 def _file_text(path: Path, name: str, value: object) -> object:
-    """Return the text of a Python file that an answer names, any other answer as it is."""
+    """Return the text of a Python file that an answer names, or any other answer unchanged."""
     if not isinstance(value, str) or not value.endswith(_PYTHON) or "\n" in value:
         return value
     beside = path.parent / value

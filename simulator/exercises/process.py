@@ -26,7 +26,7 @@ _LOOP = "stopped: it did not end within {seconds} s; is there a loop without an 
 
 
 def judge(task: OpTask, source: str, calls: Sequence[Call]) -> str:
-    """Return what is wrong with a student's function, op by op; "" if all ops are right."""
+    """Return the first mistake of a student's function, op by op; "" if all ops are right."""
     if len(source.encode(errors="replace")) > SOURCE:
         return f"the function has more than {SOURCE} bytes"
     answers, words = _answers(task, source, calls)

@@ -26,7 +26,7 @@ Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_tu
 
 
 class MistakeTable(Table):
-    """An answer that many give, and what is wrong with it."""
+    """An answer that many give, and its mistake in words."""
 
     answer: Texts | str
     says: str

@@ -36,7 +36,7 @@ class LaunchWork:
     """
 
     name: str
-    number: int  # of the launch of the tile program; a mask belongs to the launch before it
+    number: int  # of the launch in the tile program; a mask counts for the launch before
     visits: I64  # (thread blocks,): tiles that each visits
     turn: I64  # (thread blocks,): their numbers in the order in which they are started
     # of each sequence: into how many thread blocks the rows of a head are dealt out

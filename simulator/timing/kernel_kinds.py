@@ -19,7 +19,7 @@ class KernelKind:
 
     name: KernelName
     title: str  # the release whose kernels are like this
-    # the share of products and softmax that run in turn: 0 if one hides the other whole, 1 if none
+    # share of products and softmax that run in turn: 0 if one hides all of the other, 1 if none
     in_turn: float
     newest_instruction: bool  # whether products use the newest one; Hopper needs it for full rate
     block_us: float  # microseconds of a thread block before its first product and after its last

@@ -52,11 +52,11 @@ class LaunchTime:
     """The time of one launch."""
 
     name: str
-    number: int  # of the launch of the tile program that it belongs to
+    number: int  # of its launch in the tile program
     seconds: float
     bound_by: Bound
     dram: DramTraffic
-    requested: int  # bytes that it asks of L2
+    requested: int  # bytes that the launch asks of L2
     # seconds of each part alone
     products: float  # on all multiprocessors
     softmax: float  # likewise

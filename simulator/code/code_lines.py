@@ -132,7 +132,7 @@ class CodeLines:
             out.append(CodeLine(0, "", 0))
         return tuple(out[:-1])
 
-    # --- from a line to where it runs -------------------------------------------------------
+    # --- from a line to the condition that it runs ------------------------------------------
 
     def condition(self, tab: Tab, line: int) -> Condition | None:
         """Return the condition that waits for a line to run; None for a line that never runs.

@@ -158,7 +158,7 @@ def _taken(op: Op, statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _holds(op: Op, test: ast.expr) -> bool:
-    """Return whether a condition of ``apply`` holds: it is an attribute of the op."""
+    """Return whether a condition of ``apply`` holds: the condition is an attribute of the op."""
     if isinstance(test, ast.Attribute):
         return bool(getattr(op, test.attr))
     raise ValueError(f"{place(test.lineno)}: expected a condition on the op alone")

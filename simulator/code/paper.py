@@ -26,10 +26,10 @@ class Role(StrEnum):
 
     OP = "op"  # ops do its work
     SETUP = "setup"  # sizes and names, which are set before the first op
-    TILE = "tile"  # it begins or ends the inner loop: each turn is a visit
+    TILE = "tile"  # the line begins or ends the inner loop: each turn is a visit
     BLOCK = "block"
-    """It begins or ends the outer loop: each turn is a row block, or a column block in flash1."""
-    END = "end"  # it comes after the last op
+    """The line begins or ends the outer loop, whose turn is a row block; flash1: a column block."""
+    END = "end"  # the line comes after the last op
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Paper:
 
     title: str  # its place in the paper
     lines: tuple[PaperLine, ...]  # its lines, in order
-    note: str  # what differs from the lines above, in one or two sentences that the page shows
+    note: str  # differences to the lines above, in one or two sentences that the page shows
 
 
 _OP, _SETUP, _TILE, _BLOCK, _END = Role.OP, Role.SETUP, Role.TILE, Role.BLOCK, Role.END

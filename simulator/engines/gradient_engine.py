@@ -316,7 +316,7 @@ def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers
 
 
 def _stored(ops: Sequence[Op]) -> Iterator[TileMove]:
-    """Yield the moves of a visit's stores, without stores of starting values."""
+    """Yield the moves of stores, except starting values."""
     for op in ops:
         if op.stores and not op.starts:
             yield from op.moves

@@ -118,9 +118,9 @@ def _softmax_times(w: Workload, inputs: Inputs, head: int, rows: range) -> tuple
 def _state_times(
     w: Workload, phi: FeatureMap, inputs: Inputs, head: int, rows: range, q: F64, k: F64, v: F64
 ) -> tuple[F64, F64]:
-    """Return O and LSE of linear attention, from the weights of all pairs.
+    """Return O and LSE from the weights of all pairs, divided by their sum if the rule has one.
 
-    O is divided by the sum of the weights; a rule without this sum has an LSE of NaN.
+    Without a sum LSE is NaN.
     """
     assert w.rule is not None
     gate = None if inputs.gate is None else inputs.gate[w.kv_head_of[head]].astype(np.float64)

@@ -90,7 +90,7 @@ class StateEngine(OpEngine):
     # --- pieces ----------------------------------------------------------------------------
 
     def _chain(self, visit: Visit) -> Sequence[int]:
-        """Return the visits that a visit depends on, in order, and last the visit itself."""
+        """Return the visits that lead to a visit, the visit itself last."""
         launch = self._program.launches[visit.launch]
         if launch.of_keys or launch.carries:
             return range(self._program.head_bounds(visit.index)[0], visit.index + 1)

@@ -109,7 +109,7 @@ class Op:
         return sum(move.bytes for move in self.moves) if self.stores else 0
 
     def apply(self, state: State) -> None:
-        """Do the op on a state, in the state's type of numbers."""
+        """Do the op, in the state's type of numbers."""
         raise NotImplementedError
 
     def terms(self, state: State, before: Values | None) -> Values | None:

@@ -298,7 +298,7 @@ class RowMax(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """``m_tile``; also m and alpha of all keys so far, unless a later op makes them."""
+        """``m_tile``, and m and alpha unless a later op makes them."""
         return self.recorded if self.running or self.whole else ("m_tile",)
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
@@ -365,7 +365,7 @@ class RowSum(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """``l_tile``; also l of all keys so far, unless a later op makes it."""
+        """``l_tile``, and l unless a later op makes it."""
         return self.recorded if self.running or self.whole else ("l_tile",)
 
     def apply(self, state: State) -> None:

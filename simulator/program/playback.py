@@ -194,7 +194,7 @@ def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granulari
 
 
 def _advanced_by_ops(program: TileProgram, cursor: Cursor, done: float) -> Playhead:
-    """Return the playhead after `done` seconds, op by op; a visit's ops are asked for once."""
+    """Return the playhead after `done` seconds; a visit's ops are asked for once."""
     visit, op, ops = cursor.visit, cursor.op, program.ops(cursor.visit)
     while done >= (lasts := seconds_of(ops[op])):
         if op + 1 < len(ops):

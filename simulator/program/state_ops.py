@@ -87,7 +87,7 @@ class ReadState(Op):
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Recorded numbers, l and O, if no keys of the chunk follow; else nothing."""
+        """Recorded numbers; none if keys of the chunk follow."""
         return self.recorded if self.whole else ()
 
     def apply(self, state: State) -> None:

@@ -38,7 +38,7 @@ class TensorSpec:
         return self.axes == ("row", "key")
 
     def bytes_in(self, w: Workload, *, sums: bool = False) -> int:
-        """Return the bytes of all heads in HBM; `sums`: all tiles add to ``sum`` tensors there."""
+        """Return the bytes of the tensor in HBM, all heads."""
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
         heads = w.kv_heads if self.of_kv_heads else w.heads
         heads = 1 if self.of_all else heads

@@ -113,7 +113,7 @@ class TileAlgorithm:
 
     @property
     def result(self) -> str:
-        """The result: ``gradients`` or ``O``."""
+        """``gradients`` or ``O``."""
         return "gradients" if self.backward else "O"
 
     @property

@@ -137,7 +137,7 @@ def is_gradient(snapshot: Snapshot, cell: Cell) -> bool:
 
 
 def _made(snapshot: Snapshot) -> set[str]:
-    """Return the names of the numbers that the pass itself makes."""
+    """Return the names of numbers that the pass makes."""
     algorithm = snapshot.program.algorithm
     return {spec.name for spec in (*algorithm.tensors, *algorithm.chip)}
 

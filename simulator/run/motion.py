@@ -133,7 +133,7 @@ class Motion:
 
     @cached_property
     def flights(self) -> tuple[Flight, ...]:
-        """The flights of the tiles that the op moves."""
+        """The flights of the op's tiles."""
         return flights_of(self.after.op.moves, loads=self.after.op.loads)
 
     @cached_property

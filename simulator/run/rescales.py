@@ -48,7 +48,7 @@ def rescaled(
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """Which rows of the current tile rescale for a larger maximum, and which skip the rescale."""
+    """Which rows of the current tile rescale, and which skip the rescale."""
 
     moved: NDArray[np.bool_]  # (r,) bool, rows whose m has moved, so that their sums are rescaled
     # (r,) bool, rows whose maximum has grown by too little: m is kept, and P is above 1

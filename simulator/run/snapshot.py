@@ -115,7 +115,7 @@ class Snapshot(ShownFigure):
     q: F32
     k: F32
     v: F32
-    # engine, device: the names of both that computed the numbers
+    # engine, device: names of where the numbers were computed
     engine: str
     device: str
     wrong: WrongNumbers | None = None  # which numbers are wrong, where a fault is on
@@ -238,7 +238,7 @@ class Snapshot(ShownFigure):
 
     @property
     def visit_computes_again(self) -> bool:
-        """Whether any op of the visit computes S or P again."""
+        """Whether any op of the visit computes again."""
         return any(map(self._does_again, self.ops))
 
     def _does_again(self, op: Op) -> bool:

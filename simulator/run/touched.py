@@ -39,7 +39,7 @@ def touched(now: Snapshot) -> frozenset[str]:
 
 
 def _used(now: Snapshot) -> set[str]:
-    """Return the names of the numbers that the op reads and makes, found by doing the op."""
+    """Return the names that the op reads and makes, found by doing the op."""
     visit, state = now.visit, State.on_chip()
     rows, keys = (slice(each.start, each.stop) for each in (visit.rows, visit.cols))
     chip = _Watched({"Q": now.q[rows], "K": now.k[keys], "V": now.v[keys]})

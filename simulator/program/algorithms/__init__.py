@@ -50,7 +50,7 @@ TENSORS = {
 def beside(name: str) -> tuple[Algorithm, ...]:
     """Return the algorithms that a run is compared with, and its own, the baseline first.
 
-    A backward pass is compared with the other backward passes and the forward passes of all.
+    A backward pass is compared with all backward passes and their forward passes.
     """
     near = (name, *ALGORITHMS[name].near)
     if ALGORITHMS[name].backward:

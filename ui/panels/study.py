@@ -57,7 +57,7 @@ class Study(Generic[Found, State]):
 
     name: str  # of the dock
     title: str  # of the dock, for screen readers
-    doing: str  # what the user reads while it computes
+    doing: str  # the words on show while the study computes
     pictured: str = ""  # the name of a picture of boxes, for screen readers; a plot has its own
     choices: tuple[Choice, ...] = ()
     slider: Slider | None = None

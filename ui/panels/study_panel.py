@@ -187,7 +187,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self._asked: tuple[Trace, Hashable] | None = None
         self._mark = (
             0 if study.slider is None else study.slider.first
-        )  # where the slider is to be, in numbers that are still being computed, too.
+        )  # the wanted place of the slider, also in numbers that are still being computed.
         self._kept: dict[tuple[Trace, Hashable], Found] = {}
         self._found: Found | None = None
         self._view: View | None = None

@@ -1,4 +1,4 @@
-"""The runs beside each other: how far each is on its tiles, and what it has cost so far."""
+"""The runs beside each other: the progress of each on its tiles, and its costs so far."""
 
 from __future__ import annotations
 

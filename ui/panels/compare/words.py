@@ -198,7 +198,7 @@ def _why_baseline(comparison: Comparison) -> str:
 
 
 def legend_words(comparison: Comparison) -> str:
-    """Return what the colours of boards and bars mean.
+    """Return the meaning of the colours of boards and bars.
 
     The algorithm decides which tiles lie in HBM, the mask how strong their colour is.
     """

@@ -406,7 +406,7 @@ def row_at(rect: QRectF, style: Style, point: QPointF, model: Exactness) -> tupl
 
 
 def row_words(model: Exactness, strip: int, row: int) -> str:
-    """Return what a strip says about a row, for the pointer."""
+    """Return the error of a row in words, for the pointer on a strip."""
     errors = model.half if strip else model.now
     words = {
         RowError.EMPTY: "no gradient yet" if model.gradients[0] else "no output yet",

@@ -56,7 +56,7 @@ class Chances(Box):
 
 
 def next_box(said: Continuation, tokens: tuple[str, ...], rows: range) -> Box:
-    """Return the text with what has been drawn so far, and the chances of a token.
+    """Return the text with the tokens drawn so far, and the chances of a token.
 
     tokens: the tokens of the text and of its continuation.
     rows: the rows of the step; for the prompt they are the whole text, and nothing is drawn yet.

@@ -152,7 +152,7 @@ def _paint_strip(
     painter: QPainter, state: GenerationState, name: str, values: np.ndarray, style: Style,
     place: QRectF, edge: float,
 ) -> None:  # fmt: skip
-    """Paint K or V: what is kept, and the columns of the step on their way from the edge."""
+    """Paint K or V: the kept columns, and the columns of the step on their way from the edge."""
     step, theme = state.step, style.theme
     limit = signed_limit(values) or 1.0
     wide = place.width() / len(values)

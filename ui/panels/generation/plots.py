@@ -1,4 +1,4 @@
-"""The plots of generation: what steps cost with a cache and without, and how equal rows are."""
+"""The plots of generation: costs of steps with a cache and without, and how equal rows are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which query heads share which keys and values, and what that costs: MHA, GQA, MQA, MLA."""
+"""Which query heads share which keys and values, and the costs: MHA, GQA, MQA, MLA."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPo
 
 
 def _kept_words(way: HeadSharing) -> tuple[str, ...]:
-    """Return what is cached, longest first."""
+    """Return the cached tensors in words, longest first."""
     if way.kind == "MLA":
         row = "cached: one row for all heads"
         latent, key = way.model.latent_dim, way.model.rope_dim

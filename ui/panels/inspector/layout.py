@@ -28,9 +28,9 @@ LABEL, LINE = 12, 14
 class InspectorLayout:
     """Boxes of the parts; empty ones are left out."""
 
-    title: QRectF  # what the pointer reads
-    notes: QRectF  # what one has to know
-    caption: QRectF  # above the map: what its axes are
+    title: QRectF  # the words for the pointer
+    notes: QRectF  # the notes that a reader needs
+    caption: QRectF  # above the map: the names of its axes
     cells: QRectF  # the coloured cells of the map
     grid: Grid  # the number of cells, and the block of each
     row_labels: QRectF  # row_labels, key_labels: the places of the tokens
@@ -138,7 +138,7 @@ def _places(
 def _for_parts(
     body: QRectF, style: Style, area: QRectF, read: QRectF
 ) -> tuple[QRectF, QRectF, QRectF, QRectF]:
-    """Return the same places where the parts of the output have all the room beside the map."""
+    """Return these places if the parts of the output have all the room beside the map."""
     gap, none = style.px(12), QRectF()
     if read.left() < area.right():
         return area, none, QRectF(body.x(), read.y(), body.width(), read.height()), none
@@ -178,7 +178,7 @@ def _heads(
 
     columns = max(range(1, count + 1), key=side_of)
     side = side_of(columns)
-    if side < px(20):  # if not all fit, those around the current head are shown
+    if side < px(20):  # if not all fit, the heads around the current one are shown
         side = px(20)
         columns = max(1, int((room.width() + gap) / (side + gap)))
     lines = max(1, int((room.height() + gap + 0.5) / (side + below + gap)))

@@ -35,7 +35,7 @@ class InspectorModel:
     v: F32  # (Nk, dv), values that `head` reads
     # (all heads, r, c), each the largest weight of a block; None: not made
     small: F32 | None = None
-    notes: tuple[str, ...] = ()  # what was left out, what the file determines
+    notes: tuple[str, ...] = ()  # parts left out, settings that the file determines
     # jacobian, blend: whether the row's Jacobian, or the sum of its output, stands in place of
     # the keys that the row reads
     jacobian: bool = False
@@ -137,7 +137,7 @@ def map_view(model: InspectorModel, view: Viewport) -> Viewport:
 
 
 def grid_of(model: InspectorModel, rows: int, cols: int, view: Viewport | None = None) -> Grid:
-    """Return the grid of a view's part of the map, with at most so many rows and columns."""
+    """Return the grid of a view's part of the map, with at most `rows` by `cols` cells."""
     view = map_view(model, view or Viewport())
 
     def along(count: int, start: float, most: int) -> tuple[int, int, int]:

@@ -344,7 +344,7 @@ class InspectorPanel(Panel[None]):
             self.take_settings(settings_of(w))
 
     def put(self) -> None:
-        """Propose the settings for the scenario, except for what its file determines."""
+        """Propose the settings for the scenario, except for settings that its file determines."""
         if self.trace is None:
             return
         w = self.trace.workload

@@ -1,1 +1,1 @@
-"""The KV cache: how it grows, and what decoding a token moves."""
+"""The KV cache: its growth, and the bytes that decoding a token moves."""

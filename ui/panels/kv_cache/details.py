@@ -231,7 +231,7 @@ def time_words(c: CacheChoice, step: DecodeStep) -> tuple[str, ...]:
 
 
 def group_words(group: GroupStep) -> tuple[str, tuple[str, ...]]:
-    """Return which layers a group has, and what it contains and moves, longest first."""
+    """Return the layers of a group, and the tokens it holds and bytes it moves, longest first."""
     layers, window = group.group.layers, group.group.window
     kept = f"window {count_text(window)}" if window else "all tokens"
     written, read = decimal_bytes_text(group.written), decimal_bytes_text(group.read)
@@ -250,8 +250,8 @@ def context_of(tokens: int) -> int:
 def shown_tokens(tokens: int, held: int, dropped: bool, places: int) -> list[int | None]:
     """Return the numbers of tokens that have a cell; None where some are left out.
 
-    A token that has just left the window comes first, then the oldest one in the cache, then those
-    left out, and then the newest ones.
+    A token that has just left the window comes first, then the oldest one in the cache, then the
+    ones left out, and then the newest ones.
 
     tokens, held: tokens so far, counted from 1, and how many of them the layer keeps.
     places: how many cells there is space for, at least 4.

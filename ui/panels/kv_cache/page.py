@@ -15,7 +15,7 @@ from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
 
 WIDE, HIGH = 1300.0, 940.0
-"""Size of the card in which a unit is a pixel."""
+"""Size of the card at which a unit is a pixel."""
 GREY: Tone = ("panel", "muted", 0.45)
 _LINE = 1.35
 

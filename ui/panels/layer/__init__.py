@@ -1,1 +1,1 @@
-"""The whole layer: from X through the tiles to Y, and what its heads give."""
+"""The whole layer: from X through the tiles to Y, and the shares of its heads."""

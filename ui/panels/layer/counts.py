@@ -1,4 +1,4 @@
-"""How many heads: what stays and what multiplies when they divide the same width."""
+"""Numbers of heads: quantities that stay or multiply when heads divide the same width."""
 
 from __future__ import annotations
 

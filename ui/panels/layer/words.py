@@ -30,7 +30,7 @@ TITLES = {
     "concat": "the heads side by side",
     "y": "W_O mixes the heads",
 }
-"""What a stage does."""
+"""Titles of stages: what each stage does."""
 CIRCUITS = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
 """The matrices of a head."""
 _OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n in range(8)))
@@ -142,7 +142,7 @@ def facts(run: LayerRun, stage: str) -> list[str]:
 
 
 def title_of(run: LayerRun, stage: str) -> str:
-    """Return what a stage does."""
+    """Return the title of a stage."""
     title = TITLES[stage].removesuffix(", tile by tile" * run.plain)
     return (
         title.replace(", cut", ", turned by their places, cut") if run.layer.turns(stage) else title

@@ -208,7 +208,7 @@ def _places(snapshot: Snapshot) -> PagePlaces | None:
 def _on_chip(
     snapshot: Snapshot, shared: Sequence[Chip], registers: Sequence[Chip]
 ) -> tuple[tuple[Chip, ...], tuple[Chip, ...]]:
-    """Return what is in shared memory and in registers, with one chip in each place."""
+    """Return the chips in shared memory and in registers, with one chip in each place."""
     algorithm = snapshot.program.algorithm
     if algorithm.backward:
         return _by_slot(shared), _by_slot(registers)
@@ -249,7 +249,7 @@ def _names(chips: Sequence[Chip], tensors: Collection[str]) -> tuple[str, ...]:
 
 
 def requested(model: MemoryModel) -> str:
-    """Return in words what has been requested so far."""
+    """Return in words the bytes requested so far."""
     return f"requested: read {bytes_text(model.read)}  ·  written {bytes_text(model.written)}"
 
 

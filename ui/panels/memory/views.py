@@ -29,7 +29,7 @@ from ui.panels.memory.tilted import paint_rising, paint_tilted, tilted_berths, t
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """One way: a layout in a place, and what is drawn there."""
+    """One way: a layout in a place, and the functions that draw there."""
 
     option: Option  # the choice of this view
     layout: Callable[[QRectF, Style, Snapshot], Any]
@@ -69,7 +69,7 @@ CHOICE = Choice("memory", tuple(view.option for view in VIEWS.values()))
 def paint_view(
     painter: QPainter, name: str, state: MemoryState, style: Style, rect: QRectF
 ) -> None:
-    """Paint the memory in one of `VIEWS`; what changes only when a tile lands is painted once."""
+    """Paint the memory in one of `VIEWS`; parts that change when a tile lands are painted once."""
     view, motion = VIEWS[name], state.carried
 
     def paint(inner: QPainter) -> None:

@@ -143,7 +143,7 @@ def _numbers(state: PagesState, style: Style, box: QSizeF) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class _Place(Box):
-    """A page of the cache: its tokens, who reads it, its number, and what the step did with it."""
+    """A page of the cache: its tokens, its readers, its number, and its change in the step."""
 
     state: PagesState
     n: int

@@ -123,7 +123,7 @@ _DONE = {
 
 
 def _last_move(state: PagesState) -> str:
-    """Return in words what the last move has done, and what a server does if no page is free."""
+    """Return in words the effect of the last move, and a server's answer if no page is free."""
     now, kind = state.now, state.moves[-1].kind
     if now.preempted:
         begins = "No page was free, so the sequence that came last gives its own back"

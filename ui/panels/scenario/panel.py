@@ -1,9 +1,9 @@
 """The scenario dock: the form in which the scenario is changed.
 
-The form shows eight fields, and others that are searched for. The form keeps a draft, the texts of
-all fields. Each change makes a scenario of the whole draft, so that two fields can be made
-consistent one after the other. A valid scenario is proposed; a mistake is shown beside its field,
-and the typed text stays.
+The form shows eight fields, and others that are searched for. It keeps a draft, the texts of all
+fields. Each change makes a scenario of the whole draft, so that two fields can be made consistent
+one after the other. A valid scenario is proposed; a mistake is shown beside its field, and the
+typed text stays.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class SmoothingState:
         return f"head {self.workload.picked[self.points.head]}"
 
     def key_label(self, n: int) -> str:
-        """Return the n-th of the keys in short."""
+        """Return a short name of the n-th key."""
         key = self.points.keys[n]
         return self.workload.key_token(key) or f"key {count_text(key)}"
 

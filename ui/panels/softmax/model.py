@@ -161,7 +161,7 @@ class SumBar:
 
 
 _AS_RECORDED = 1e-3
-"""How far the parts may be from the recorded sum; with a fault on, it is another sum."""
+"""How far the parts may be from the recorded sum: a fault may record another sum."""
 
 
 def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:

@@ -117,7 +117,7 @@ class Marks:
     # hover, selected: the cell under the pointer, and the one that is selected
     hover: Cell | None = None
     selected: Cell | None = None
-    points: tuple[Pointer, ...] = ()  # what a lesson points at
+    points: tuple[Pointer, ...] = ()  # places that a lesson points at
 
 
 def paint_still_board(

@@ -54,7 +54,7 @@ def home_of(move: TileMove, motion: Motion, style: Style, lay: BoardLayout) -> Q
 class InFlight:
     """A tile in flight, in the painter's coordinates."""
 
-    move: TileMove  # what flies
+    move: TileMove  # the move that flies
     out: float  # how far from its matrix it is, 0 to 1
     home: QRectF  # home, box: its place on the board, and where it is now
     box: QRectF

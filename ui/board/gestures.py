@@ -283,7 +283,7 @@ def _paint_factor(
 
 
 _VEIL = 0.5
-"""How much other rows are dimmed."""
+"""Opacity of the veil over other rows."""
 
 
 def _gather(scene: GestureScene) -> None:

@@ -33,7 +33,7 @@ _ROOM_BESIDE = (40.0, 36.0)
 class TokenStrip:
     """A number of the token beside a map: a row over its values, or a column over its features."""
 
-    name: str  # which number
+    name: str  # the number's name
     colour: str  # the tensor whose colours it has
     upright: bool  # whether it is a column
     place: QRectF  # place, label: where it is drawn, and its symbol
@@ -62,7 +62,7 @@ class StatePlaces:
 def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
     """Return where the state is drawn: where no tile is formed; None without such a place.
 
-    A causal state has the rows of later chunks and keys of earlier ones, else the place of S.
+    A causal state lies at rows of later chunks and keys of earlier ones, else in the place of S.
     """
     w = snapshot.program.workload
     goes_on_by = middle_at(snapshot).state
@@ -158,7 +158,7 @@ def _places_with_strips(
 
 
 def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw the state and what the current keys add to it."""
+    """Draw the state and the addition by the current keys."""
     places = state_places(snapshot, style, lay)
     if places is None:
         return

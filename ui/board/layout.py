@@ -1,4 +1,4 @@
-"""Where everything on the board lies: pure geometry, no painting and no numbers.
+"""Places of everything on the board: pure geometry, no painting and no numbers.
 
 The picture keeps the geometry of the mathematics. A row block is one horizontal band through
 Q, S, m, l and O, a column block one vertical band through Kᵀ, S and Vᵀ: all boxes of a band

@@ -95,7 +95,7 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
 
 def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> tuple[str, ...]:
-    """Return the boxes of the tensors that the op works on: they are lit like its formula."""
+    """Return the boxes of the tensors that the op works on, which are lit like its formula."""
     stands = {"K": lay.keys, "V": lay.values}
     names = {stands.get(name, lay.box_of(name)) for name in touched(snapshot)}
     return tuple(name for name in lay.boxes if name in names)  # drawn in the same order each time

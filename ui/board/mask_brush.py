@@ -1,4 +1,4 @@
-"""Painting a mask on the board: the layer over the scores meanwhile."""
+"""The layer over the scores while a mask is painted on the board."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Middle:
     note = Phrase("", "S never leaves the chip")
     """The note at the end of the line above the board."""
     joins = False
-    """Whether a visit joins what splits have left, and so has no tile of its own."""
+    """Whether a visit joins the results of splits, and so has no tile of its own."""
     state: Literal["chunk", "token"] | None = None
     """Step of the state that stands in the place of S; None if scores stand there."""
     sums_over = "d"

@@ -1,4 +1,4 @@
-"""The dock in the middle of the window: the board, and what a pointer does on it."""
+"""The dock in the middle of the window: the board, and the actions of a pointer on it."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ class BoardPanel(QWidget):
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Begin what may become a drag."""
+        """Begin a click or a drag."""
         if event.button() == Qt.MouseButton.LeftButton and self._snapshot is not None:
             self._pressed, self._dragging = (event.position(), self.board_layout()), False
         event.accept()

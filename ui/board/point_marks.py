@@ -34,7 +34,7 @@ _ARROW = (30.0, 5.0, 17.0, 15.0)
 """Length, width of the shaft, width and length of the head."""
 _SLANT = 0.5**0.5
 _FROM = ((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))
-"""Where an arrow comes from, the best first: the rows below come later, and hold nothing yet."""
+"""Sides from which an arrow comes, the best first: rows below come later, and are empty yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def clipped(painter: QPainter, box: QRectF) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A sheet that shows some rows and keys, given by where they begin and how many they are."""
+    """A sheet that shows some rows and keys, given by their starts and counts."""
 
     sheet: Sheet
     x: float

@@ -20,7 +20,7 @@ NUMBER_CELL = (34.0, 20.0)
 HALL_CELL = (41.0, 13.0)
 """The same for a cell of m or l in a hall, where the numbers of the current rows are read."""
 _STRETCHED = 1.2
-"""How many times as wide as high a cell may be in a hall, which is wider than high."""
+"""Largest width of a cell, as a multiple of its height, in a hall, which is wider than high."""
 _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
 """Room for small tokens, in their sizes, and as a share of the board's width."""
 _STRIPS = (34.0, 22.0)

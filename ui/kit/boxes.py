@@ -36,7 +36,7 @@ def ink(style: Style, tone: Tone) -> QColor:
 class Box:
     """An empty box; the base of all boxes."""
 
-    id: Hashable = None  # what the pointer finds here; None: what lies below
+    id: Hashable = None  # what the pointer finds here; None: the box below
     name: Hashable = None  # the name by which painters and tests find the place
     tip: str = ""
     share: float = 0.0  # the least part of all the room along a row or column
@@ -69,7 +69,7 @@ class Box:
         """Paint the box without the boxes in it."""
 
     def spot(self, rect: QRectF, at: QPointF) -> Hashable:
-        """Return what the pointer finds at a point inside."""
+        """Return the spot that the pointer finds at a point inside."""
         return self.id
 
     def tip_at(self, rect: QRectF, at: QPointF) -> str:
@@ -217,7 +217,7 @@ class Scene:
         return [each for each in reversed(self.placed) if each.rect.contains(point)]
 
     def at(self, point: QPointF) -> list[Hashable]:
-        """Return what the pointer finds at a point, the highest first."""
+        """Return the spots that the pointer finds at a point, the highest first."""
         spots = (box.spot(rect, point) for box, rect in self.under(point))
         return [spot for spot in spots if spot is not None]
 

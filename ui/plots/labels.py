@@ -46,7 +46,7 @@ class PlacedLabel:
     """A label with its place."""
 
     box: QRectF  # its place
-    wording: int  # which wording
+    wording: int  # index of its wording
     anchor: QPointF  # the anchor at which it stands
     far: bool  # whether it stands so far off that a line has to lead to its anchor
 
@@ -118,7 +118,7 @@ class _Around(NamedTuple):
     """Things that labels keep off, in plain numbers: there are hundreds of places to look at."""
 
     room: _Sides  # labels lie in it
-    taken: list[_Sides]  # nothing may lie on these
+    taken: list[_Sides]  # boxes on which nothing may lie
     lines: F64  # points of curves, (2, n)
     points: F64  # marked points, and the middles of taken boxes
 

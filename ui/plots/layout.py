@@ -73,7 +73,7 @@ class Label:
     box: QRectF  # their place
     text: str  # the words
     role: str  # colour of the thing they name
-    anchor: QPointF | None = None  # where a line leads; None: they stand beside it
+    anchor: QPointF | None = None  # the end of a line from the words; None: no line
     curve: Curve | None = None  # the curve whose sample stands before them
 
 

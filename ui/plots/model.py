@@ -259,7 +259,7 @@ def _roomy(axis: Axis, ends: tuple[float, float], share: float) -> tuple[float, 
 class Spot:
     """Something in a plot that can be pointed at."""
 
-    series: int  # which curve; after the curves the marks; -1 for a cell of the map
+    series: int  # index of the curve; after the curves come the marks; -1 for a cell of the map
     index: tuple[int, ...]  # place along it, or row and column
     x: float  # x, y: its values
     y: float

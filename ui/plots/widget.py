@@ -483,7 +483,7 @@ class PlotView(Painted):
             self.point_at(None)
         self._over.update()
 
-    # --- for those who do not see it --------------------------------------------------------
+    # --- for screen readers -----------------------------------------------------------------
 
     def _same_spot(self, spot: Spot | None) -> Spot | None:
         """Return the spot at the same place of the model that is shown now."""

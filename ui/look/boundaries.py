@@ -14,7 +14,7 @@ from ui.look.names import head_words
 class Boundary:
     """A visit at which a launch, a head or a block begins."""
 
-    visit: int  # its first visit
+    visit: int  # its number
     label: str  # its name, such as ``i = 2``
     strong: bool  # whether it is a launch or head, not a row or column block
 

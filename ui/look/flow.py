@@ -35,7 +35,7 @@ class Face(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FlowWord:
-    """A part of a text in which no line is broken."""
+    """A part of a text without line breaks."""
 
     text: str  # letters, or the LaTeX of a formula
     face: Face = Face.TEXT  # how it is set

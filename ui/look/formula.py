@@ -88,7 +88,7 @@ class _Pictures:
         self._bytes = 0
 
     def get(self, key: tuple[int, int, float], paint: Callable[[], QImage]) -> QImage:
-        """Return a picture, painted now if it is not here."""
+        """Return a picture, painted now if none is kept."""
         with self._lock:
             found = self._images.get(key)
             if found is not None:

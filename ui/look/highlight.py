@@ -1,4 +1,4 @@
-"""Which parts of a line of code are comments, keywords, or names of tensors.
+"""Finds comments, keywords and names of tensors in lines of code.
 
 A colour keeps its meaning: a tensor's name has the tensor's colour. Keywords are bold, comments are
 pale.

@@ -1,4 +1,4 @@
-"""The named layouts, one row each: which docks are where."""
+"""The named layouts, one row each, with the places of docks."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def paint_beside(
 ) -> QRectF:
     """Draw a piece at an edge of the place of a label; return the rest of the place.
 
-    edge: the edge of the piece: right or bottom beside cells.
+    edge: the edge where the piece stands: right or bottom beside cells.
     """
     square, gap = QRectF(0, 0, side, side), GAP * side
     square.moveCenter(place.center())

@@ -81,7 +81,7 @@ class Theme:
         return QColor(self.tensors.get(name, self.text))
 
     def role(self, name: str) -> QColor:
-        """Return the colour of an algorithm or a tensor, or one of the theme's own, by its name.
+        """Return the colour of an algorithm, a tensor or a role of the theme, by its name.
 
         ``head 3`` is the colour of head 3.
         """
@@ -263,7 +263,7 @@ some 20 MiB in all.
 
 
 def _opened(family: str, weight: QFont.Weight) -> QFont:
-    """Return a font whose file Qt has opened; one of the system's if it has no family."""
+    """Return a font whose file Qt has opened; a font of the system if `family` is empty."""
     font = QFont()
     if family:
         font.setFamilies([family])

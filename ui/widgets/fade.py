@@ -62,7 +62,7 @@ class Fade(QWidget):
             return
         self.end()
         self.picture = self._over.grab()
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # what is below is not painted
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # widgets below are not painted
         self.setGeometry(self._over.rect())
         self.show()
         self._rise()
@@ -105,7 +105,7 @@ class Fade(QWidget):
             self._left.start()
 
     def end(self) -> None:
-        """Hide, and keep no picture, because it is as large as the window."""
+        """Hide, and keep no picture: a picture is as large as the window."""
         self._left.stop()
         for each in self._neighbours():
             each.removeEventFilter(self)
@@ -129,7 +129,7 @@ class Fade(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw what is left of the picture."""
+        """Draw the picture, and the sign over it."""
         with painting(self, covers=False) as painter:
             painter.setOpacity(1.0 if self.holds else float(self._left.currentValue()))
             painter.drawPixmap(self.rect(), self.picture)

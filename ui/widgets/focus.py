@@ -1,4 +1,4 @@
-"""Which widget shows that it has the focus: only one to which a key, not a click, moved it.
+"""Shows which widget has the focus, but only if a key, not a click, moved the focus there.
 
 A ring around a button that somebody has clicked, or that got the focus because another widget
 disappeared, looks like a choice. Browsers make the same distinction (``:focus-visible``).

@@ -23,7 +23,7 @@ _MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Show, QEvent.Type.Hi
 
 
 class MessageKind(Enum):
-    """What a message is about, which decides how long it stays."""
+    """The kind of a message, which decides how long the message stays."""
 
     HINT = "hint"
     """Tells what happened or could be done; disappears by itself."""
@@ -42,7 +42,7 @@ def reading_ms(text: str) -> int:
 class MessageBar(QFrame):
     """One message at a time, with a button that dismisses it.
 
-    A failure is hidden by a later hint or refusal, and comes back when that has disappeared.
+    A failure is hidden by a later hint or refusal, and comes back when that one has disappeared.
 
     anchor: the widget above which the message is shown; the message moves with the widget.
     kind: kind of the message that is shown.

@@ -40,7 +40,7 @@ class ElidedLabel(QLabel):
 
 
 class ProgressStrip(QWidget):
-    """Appears when work takes longer than a moment, and disappears when it is done."""
+    """Appears when work takes longer than a moment, and disappears when the work is done."""
 
     cancelled = Signal()
     toggled = Signal(bool)

@@ -1,4 +1,4 @@
-"""The numbers under the pointer of a page, as the trace has them: written once, block by block."""
+"""The numbers under the pointer of a page, from the trace: each block is written once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ui.board.layout import BoardLayout
 from ui.look.units import number_text
 
 MOST_CELLS = 40_000  # cells of all matrices up to which a page has their numbers
-Place = dict[str, Any]  # where cells lie in a picture, for the page's script
+Place = dict[str, Any]  # the places of cells in a picture, for the page's script
 
 
 class CellSheets:
-    """The numbers of every step: blocks of cells, of which equal ones are stored once.
+    """The numbers of every step: blocks of cells; equal blocks are stored once.
 
     small: whether the run is small enough.
     blocks: texts; rows of a block are between semicolons, its cells between commas.
-    words: what is said of cells without a number, in the order of the numbers after ``~``.
-    steps: of each step, by tensor, the numbers of its blocks, row by row.
+    words: words for cells without a number, in the order of the numbers after ``~``.
+    steps: for each step, by tensor, the numbers of its blocks, row by row.
     """
 
     def __init__(self, w: Workload) -> None:
@@ -39,13 +39,13 @@ class CellSheets:
             self.small = False
             return
         for name, spec in TENSORS.items():
-            seen = not spec.of_pairs or name == "S"  # of those, it alone has a place in pictures
+            seen = not spec.of_pairs or name == "S"  # pictures show no other pairs
             if seen and "split" not in spec.axes and exists(w, Cell(name, 0, 0)):
                 self._shapes[name] = cell_shape(w, name)
         self.small = sum(rows * cols for rows, cols in self._shapes.values()) <= MOST_CELLS
 
     def take(self, snapshot: Snapshot) -> int:
-        """Take the numbers of the next step of a small run, and return which it is."""
+        """Take the numbers of the next step of a small run, and return the step's number."""
         found: dict[str, list[int]] = {}
         for name, (rows, cols) in self._shapes.items():
             high, wide = self._block(name)
@@ -76,7 +76,7 @@ class CellSheets:
         return self._now[key]
 
     def _changes(self, snapshot: Snapshot, name: str, i: int, j: int) -> bool:
-        """Return whether numbers of a block may be others than at the step before."""
+        """Return whether numbers of a block may have changed since the step before."""
         last, spec = self._last, TENSORS[name]
         assert last is not None
         if last.visit.launch != snapshot.visit.launch or last.visit.head != snapshot.visit.head:
@@ -111,7 +111,7 @@ class CellSheets:
         return text if called == cell.tensor else f"{symbol(called)}={text}"
 
     def told(self) -> dict[str, Any]:
-        """Return all of it as the page's script reads it."""
+        """Return all sheets as the page's script reads them."""
         tensors = {
             name: {"name": symbol(name), "size": shape, "block": self._block(name)}
             for name, shape in self._shapes.items()
@@ -122,7 +122,7 @@ class CellSheets:
 
 
 def place_of(lay: BoardLayout, corner: tuple[float, float] = (0, 0), scale: float = 1) -> Place:
-    """Return where cells lie in a picture, from the board's corner in it."""
+    """Return the places of cells in a picture; `corner`: the board's corner in the picture."""
     boxes = []
     for name, box in lay.boxes.items():
         spec = TENSORS[name]

@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.EXT", required=True, help="what to write")
     options.add_options(parser)
     shards.add_options(parser)
-    # What the window's exports tell the process that makes them.
+    # Options by which a window tells the process that makes its export.
     for hidden in ("--named", "--token"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     parser.add_argument("--shares", action="store_true", help=argparse.SUPPRESS)
@@ -93,7 +93,7 @@ def _prepared(
     version: str,
     new_window: WindowFactory,
 ) -> tuple[Export, Scenario | Lesson, str]:
-    """Return an export, what it is of, and what computes."""
+    """Return an export, its scenario or lesson, and the name of the engine."""
     named = words.named or words.scenario
     if lesson_file is None:
         # Mistakes in a scenario are reported before Qt is loaded.

@@ -1,4 +1,4 @@
-"""The composed picture: board, memory, softmax and progress, as it is exported."""
+"""The composed picture of exports: board, memory, softmax and progress."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ScenePlaces:
 
 
 def scene_places(style: Style, rect: QRectF) -> ScenePlaces:
-    """Return where the parts of the picture are."""
+    """Return the places of the picture's parts."""
     px = style.px
     gap = px(10)
     inner = rect.adjusted(gap, 0, -gap, -gap)
@@ -90,7 +90,7 @@ def paint_scene(
     ground: bool = True,
     points: Collection[Pointer] = (),
 ) -> None:
-    """Draw the whole picture; `ground`: also what is between and around the parts."""
+    """Draw the whole picture; `ground`: also the ground between and around the parts."""
     lay = paint_still_scene(painter, snapshot, report, style, rect, ground=ground)
     paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
@@ -107,7 +107,7 @@ def paint_moving_scene(
     ground: bool = True,
     over: bool = False,
 ) -> None:
-    """Draw what moves over what `paint_still_scene` has drawn; `over`: its board is there, too."""
+    """Draw moving parts over `paint_still_scene`; `over`: the still board is drawn already, too."""
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (inside(box, style.px(8)) for box in places.cards[:3])
     view = at_row(motion, share, Viewport(), report.row)
@@ -134,7 +134,7 @@ def paint_still_scene(
     *,
     ground: bool = True,
 ) -> BoardLayout:
-    """Draw what stays while the op that leads to a state is being done: all around the board.
+    """Draw the parts that stay still during the op that leads to a state: all around the board.
 
     Returns: the places on the board.
     """

@@ -53,14 +53,14 @@ _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
 _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "seconds in all"
 _READ = "as long as it takes to read"  # the usual pace of a lesson
 _RACED = f"{FILM_SECONDS:.0f} seconds in all"  # the usual pace of a race
-_LESSON = "lesson"  # the choice of a scene that means a lesson
+_LESSON = "lesson"  # the scene's choice for a lesson
 _COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
 _QUICK = 20 * OPS_BY_DEFAULT  # visits whose ops are counted while the user types
 
 
 @guarded
 class ExportDialog(QDialog):
-    """Asks what to export, and makes it beside the window."""
+    """Asks for the options of an export, and makes the export beside the window."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ExportDialog(QDialog):
         self._agreed = ""  # the target that may be replaced
         self._proposed = ""  # the target that nobody has chosen
         self._themed = False  # whether the theme has been chosen
-        self._made = ""  # what was written last
+        self._made = ""  # the target that was written last
         self._make_fields()
         self._assemble()
         leave_drops(self)
@@ -247,7 +247,7 @@ class ExportDialog(QDialog):
         return bool(self.scene_box.currentData() == RACE)
 
     def options(self) -> ExportOptions:
-        """Return the options in the fields."""
+        """Return the options from the fields."""
         kind, target = self._format, self.target_edit.text().strip()
         size = picture_size(self.size_box.currentText())
         seconds = self.seconds_box.value() if kind.film else None
@@ -294,7 +294,7 @@ class ExportDialog(QDialog):
         return step.number, step.number + 1
 
     def _show_format(self) -> None:
-        """Offer what the format and the scene allow."""
+        """Enable the fields that the format and the scene allow."""
         kind = self._format
         for box in (self.fps_box, self.pace_box):
             box.setEnabled(kind.film)
@@ -339,7 +339,7 @@ class ExportDialog(QDialog):
         return f"{path}/" if kind.ending == "frames" else str(path)
 
     def _stem(self) -> str:
-        """Return the name of what is exported, a lesson's without its number."""
+        """Return the stem of a file name: the lesson's without its number, or the scenario's."""
         if self._teaches and self._player is not None and self._player.path is not None:
             return self._player.path.stem.lstrip("0123456789").lstrip("-") or _LESSON
         return self._session.path.stem if self._session.path else "attention"
@@ -368,7 +368,7 @@ class ExportDialog(QDialog):
                 self._agreed = name  # the file dialog has asked already
 
     def _check(self) -> None:
-        """Say what it will be, or what is wrong."""
+        """Describe the export, or say which option is wrong."""
         part = self.range_box.currentData() == _PART and self.range_box.isEnabled()
         self.start_box.setEnabled(part and (self._format.film or self._format.steps))
         self.stop_box.setEnabled(part)
@@ -442,7 +442,7 @@ class ExportDialog(QDialog):
     # --- making it ------------------------------------------------------------------------
 
     def _usable(self) -> ExportOptions | None:
-        """Return the options in the fields; None if they cannot be used, which is said."""
+        """Return the options from the fields; None, and say why, if they cannot be used."""
         try:
             return self.options()
         except InputError as error:
@@ -450,13 +450,13 @@ class ExportDialog(QDialog):
             return None
 
     def ask(self) -> None:
-        """Begin the export, after the user agrees if it would replace something."""
+        """Begin the export; first ask the user if it would replace a file."""
         if options := self._usable():
             agreed = self._agreed == options.target
             ask_replace(self, [] if agreed else options.there, self.start)
 
     def start(self) -> None:
-        """Begin the export, also if something is replaced."""
+        """Begin the export, even if it replaces a file."""
         options = self._usable()
         if options is None:
             return
@@ -489,7 +489,7 @@ class ExportDialog(QDialog):
         self.open_button.show()
 
     def _open(self) -> None:
-        """Open what was written last; of single frames their folder."""
+        """Open the file that was written last; for single frames their folder."""
         path = Path(self._made)
         shown = path.parent if "%" in path.name else path
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(shown)))
@@ -538,9 +538,9 @@ def _names(target: str, kind: Format) -> bool:
 
 
 def _told(error: InputError) -> str:
-    """Return what is wrong in the words of the dialog, which has fields and not options."""
+    """Return an error in the words of the dialog, which has fields and not options."""
     mistake = error.mistakes[0]
-    if mistake.key == "--visits":  # the range itself: the fields allow no others
+    if mistake.key == "--visits":  # the range itself: the fields allow no other mistake
         return "Visits: expected a first one that does not come after the last"
     key = "File" if mistake.key == "-o" else mistake.key.removeprefix("--").capitalize()
     return f"{key}: expected {mistake.expected}"

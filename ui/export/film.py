@@ -1,7 +1,7 @@
-"""From frames to a file: one thread paints, another encodes, the caller waits.
+"""Makes a file of frames: one thread paints, another encodes, the caller waits.
 
-One image is painted again and again, and a few frames made of it wait between the two, so memory
-does not grow with the length. What widgets draw is painted by the caller, in the widgets' thread.
+One image is painted again and again, and a few frames copied from it wait between the threads, so
+memory does not grow with the length. Widgets are painted by the caller, in the widgets' thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FrameWriter(Protocol):
     def prepare(self, image: QImage) -> Any:
         """Return a copy of an image for `add`, because the image is painted again afterwards.
 
-        It is called in the painting thread, everything else in the encoding thread.
+        `prepare` is called in the painting thread, all other methods in the encoding thread.
         """
 
     def sample(self, frame: Any) -> None:
@@ -64,7 +64,7 @@ class Film:
         self._written = 0
 
     def make(self, report: Report) -> None:
-        """Make the whole film; an error in `report` ends the work, and so does an interrupt."""
+        """Make the whole film; an error in `report` or an interrupt ends the work."""
         here = self._source.in_gui
         parts: dict[str, Callable[[], None]] = {"encode": self._encode}
         if not here:
@@ -86,7 +86,7 @@ class Film:
             self._stopped.set()
             if not here:
                 threads["paint"].join()
-            # An encoder at work on a large frame is not waited for: its file is not kept.
+            # The caller does not wait for an encoder at a large frame: its file is not kept.
             threads["encode"].join(_PATIENCE)
         for thread in threads.values():
             thread.check()

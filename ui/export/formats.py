@@ -13,16 +13,16 @@ class Format:
 
     ending: str  # ending of its files; ``frames`` for a PNG sequence
     title: str  # its name for users
-    film: bool = True  # whether it moves
-    transparent: bool = False  # whether it can be without a background
+    film: bool = True  # whether the picture moves
+    transparent: bool = False  # whether there can be no background
     even: bool = False  # whether width and height have to be even
     most_fps: int = 120  # most frames a second
     codec: str = ""  # the encoder that PyAV must have; empty for none
-    paper: bool = False  # whether it can contain several still pictures
+    paper: bool = False  # whether a file can contain several still pictures
     sound: str = ""  # the encoder of its sound; empty if it has none
-    steps: bool = False  # whether a reader steps through it: op by op, or a slide each
-    slides: bool = False  # whether its steps are slides, of which there are fewer
-    folder: bool = False  # whether it is a folder with a page in it
+    steps: bool = False  # whether a reader steps through the file: op by op, or slide by slide
+    slides: bool = False  # whether its steps are slides, which are fewer
+    folder: bool = False  # whether the target is a folder with a page in it
 
 
 FORMATS = (

@@ -1,4 +1,4 @@
-"""Sources of frames: everything that can be exported, one picture at a time.
+"""Sources of frames: they give an export one picture at a time.
 
 A source knows nothing about files, and the encoders know nothing about runs. Anything that can
 paint its frame number `k` (a run, a layout of the window, a lesson) can be written in every format.
@@ -33,26 +33,26 @@ class FrameSource(Protocol):
 
     @property
     def transparent(self) -> bool:
-        """Whether it has no background."""
+        """Whether the pictures have no background."""
 
     @property
     def in_gui(self) -> bool:
-        """Whether widgets draw it: then it is painted in the widgets' thread."""
+        """Whether widgets draw the pictures: then these are painted in the widgets' thread."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of pictures."""
 
     def key(self, k: int) -> Hashable:
         """Return a key of picture `k`: equal keys mean equal pictures."""
 
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
-        """Do what takes long for picture `k`, and often call `look`, which may raise to end it."""
+        """Do the slow work for picture `k`, and often call `look`, which may raise to end it."""
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw picture `k` from the painter's corner; called in one thread at a time."""
 
     def close(self) -> None:
-        """Release what it has; it can be used again."""
+        """Release all memory and threads; the source can be used again."""
 
 
 def shown_row(rows: range, row: int | None) -> int:
@@ -61,7 +61,7 @@ def shown_row(rows: range, row: int | None) -> int:
 
 
 class RunStates:
-    """The states of a run that pictures show, of which the last two are kept."""
+    """The states of a run that pictures show; the last two are kept."""
 
     def __init__(self, trace: Trace, row: int | None) -> None:
         self._trace, self._row = trace, row
@@ -69,7 +69,7 @@ class RunStates:
 
     def __call__(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._kept:
-            while len(self._kept) > 1:  # the one before is the beginning of the next op
+            while len(self._kept) > 1:  # the older state may be the beginning of the next op
                 self._kept.pop(next(iter(self._kept)))
             snapshot = self._trace.snapshot(cursor.visit, cursor.op)
             report = row_report(snapshot, shown_row(snapshot.visit.rows, self._row))
@@ -77,7 +77,7 @@ class RunStates:
         return self._kept[cursor]
 
     def clear(self) -> None:
-        """Forget them."""
+        """Forget the states."""
         self._kept.clear()
 
 
@@ -111,7 +111,7 @@ class RunFrames:
         return self._moments.frames
 
     def _moment(self, k: int) -> FrameMoment:
-        """Return what a frame shows, and how far what moves has come."""
+        """Return the moment of a frame; its phase is the share of the motion that has been done."""
         moment = self._moments.moment(k)
         op = self._trace.program.ops(moment.cursor.visit)[moment.cursor.op]
         rescales = op.gesture is Gesture.SHRINK and moment.before is not None
@@ -130,7 +130,7 @@ class RunFrames:
         return SceneMoment(self._scene, *self._state(cursor), self._theme, self.size)
 
     def close(self) -> None:
-        """Forget the picture of what stays."""
+        """Forget the picture of the still parts."""
         self._still = self._motion = None
 
     def paint(self, painter: QPainter, k: int) -> None:
@@ -166,11 +166,11 @@ class Excerpt:
         return self._count
 
     def key(self, k: int) -> Hashable:
-        """Return that of the source's picture."""
+        """Return the key of the source's picture."""
         return self._source.key(self._first + k)
 
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
-        """Do what takes long for picture `k`."""
+        """Do the slow work for picture `k`."""
         self._source.make_ready(self._first + k, look)
 
     def paint(self, painter: QPainter, k: int) -> None:
@@ -178,17 +178,17 @@ class Excerpt:
         self._source.paint(painter, self._first + k)
 
     def close(self) -> None:
-        """Release nothing: the source is another's."""
+        """Release nothing: the source belongs to another object."""
 
 
 def new_image(source: FrameSource) -> QImage:
-    """Return an image that frames of a source are painted on."""
+    """Return an image for painting frames of a source."""
     alpha = QImage.Format.Format_ARGB32_Premultiplied
     return QImage(*source.size, alpha if source.transparent else QImage.Format.Format_RGB32)
 
 
 def paint_frame(source: FrameSource, k: int, image: QImage) -> QImage:
-    """Paint frame `k` on an image of `new_image`, and return it."""
+    """Paint frame `k` on an image of `new_image`, and return the image."""
     if source.transparent:
         image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)

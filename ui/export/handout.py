@@ -1,4 +1,4 @@
-"""A lesson on paper: its steps on sheets, notes below them, and what is read after the last one."""
+"""A lesson on paper: its steps on sheets, notes below them, and sections after the last step."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from ui.talk.caption import BODY, lines_above, text_flow
 
 A4 = (1190, 1684)  # a sheet, upright, in pixels of 1/144 inch
 _LETTERS = 64
-"""How many letters high a sheet would be if it were square: for words outside of pictures."""
+"""Letters in the height of a square sheet of the same area: for words outside of pictures."""
 _LEAST_PICTURE = 0.6
-"""Least size of a picture, over the largest that has room, for notes that are long."""
-_TITLE = 1.4  # size of the letters of a title, likewise
+"""Least size of a picture above long notes, as a share of the largest that has room."""
+_TITLE = 1.4  # size of a title's letters, as a multiple of the text's
 _COLUMN = 36  # least width of a column of text, in letters
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedSection:
-    """What is read after the steps: a title, and texts that are not cut where that can be."""
+    """A section after the steps: a title, and texts that are cut only if they must be."""
 
     title: str
     texts: tuple[str, ...]  # Markdown, as in captions
-    apart: bool = False  # whether it begins on a page of its own
+    apart: bool = False  # whether the section begins on a page of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class _Set:
     flow: Flow
     x: float  # x, y: its upper left corner
     y: float
-    size: float = 1.0  # of its letters, over those of other texts
+    size: float = 1.0  # size of its letters, as a multiple of other texts'
 
 
 class Handout:
-    """The pages of a lesson; what comes after the steps is known when the last step is."""
+    """The pages of a lesson; the sections after the steps are known when the last step is."""
 
     transparent = False
     in_gui = True
@@ -72,11 +72,11 @@ class Handout:
 
     @property
     def _sheets(self) -> int:
-        """How many pages have pictures."""
+        """The number of pages with pictures."""
         return -(-len(self._frames) // self._count)
 
     def __len__(self) -> int:
-        """Return how many pages there are, as far as it is known."""
+        """Return the number of pages, as far as it is known."""
         return self._sheets + (len(self._after) if self._after is not None else 0)
 
     def key(self, k: int) -> Hashable:
@@ -84,7 +84,7 @@ class Handout:
         return k
 
     def make_ready(self, k: int, look: Look) -> None:
-        """Compute the steps of a page; of the first page after the last step, all of them."""
+        """Compute the steps of a page; for the last page with pictures, compute all steps."""
         for n in self._pictures(k):
             self._ready(n, look)
         if k + 1 == self._sheets and self._after is None:
@@ -173,10 +173,10 @@ class Handout:
         return self._said[n].notes if self._notes and ends else ""
 
     def _picture_rect(self, slot: QRectF, notes: str) -> tuple[QRectF, float]:
-        """Return the place of a picture, and how large the letters of its notes are."""
+        """Return the place of a picture, and the size of its notes' letters."""
         wide, high = self._frames.size
         fits = min(slot.width() / wide, slot.height() / high)
-        largest = 1.0 if self._count == 1 else 0.9  # beside captions that are small
+        largest = 1.0 if self._count == 1 else 0.9  # captions beside it are small
         sizes = tuple(largest * times for times in (1.0, 0.9, 0.8)) if notes else (1.0,)
         for times in (1.0, 0.95, 0.9, 0.8, 0.7, _LEAST_PICTURE):
             scale = fits * times
@@ -245,7 +245,7 @@ class Handout:
 
 
 def _cut(laid: Flow, high: float) -> Iterator[Flow]:
-    """Yield the lines of a text in parts that are at most so high."""
+    """Yield the lines of a text in parts of at most this height."""
     lines = list(dict.fromkeys(piece.baseline for piece in laid.pieces))
     start = 0
     while start < len(lines):
@@ -272,7 +272,7 @@ def after_steps(
     answers: bool = True,
     notes: bool = False,
 ) -> Iterator[PrintedSection]:
-    """Yield what is read after the steps; answers last, on a page of their own.
+    """Yield the sections after the steps; answers last, on a page of their own.
 
     questions, answers: whether answers to the questions of steps, and to exercises, are given.
     notes: whether papers that only the notes cite are named, too.
@@ -301,7 +301,7 @@ def after_steps(
 
 
 def _asked(exercise: Exercise, number: int) -> str:
-    """Return an exercise as Markdown: what is asked, and what can be chosen."""
+    """Return an exercise as Markdown: the question, and the choices."""
     parts = [f"**{number}.** {exercise.ask}"]
     if exercise.options:
         parts.append("\n".join(f"- {option.text}" for option in exercise.options))

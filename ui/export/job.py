@@ -1,4 +1,4 @@
-"""Making an export: from frames and options to a file that is written whole or not at all."""
+"""Makes an export: frames and options become a file that is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ class PartMaker(Protocol):
 class Export:
     """An export that is ready to start."""
 
-    options: ExportOptions  # what to make
+    options: ExportOptions  # format, target and size, among others
     source: FrameSource | PageSource  # the pictures
-    note: Note  # what the file says about itself
-    words: str  # what it will be, for users
-    sound: Sound | None = None  # what is heard
+    note: Note  # origin of the file, written into it
+    words: str  # length and kind of the file, for users
+    sound: Sound | None = None  # sound of a film
 
     def make(self, report: Report, parts: PartMaker | None = None) -> None:
-        """Make it.
+        """Make the export.
 
-        report: is given the share done; an error in it ends the work, and the target stays as it
-            was.
+        report: called with the share done; an error in it ends the work, and the target stays as
+            it was.
         """
         try:
             make_files(self.options, self.source, self.note, report, self.sound, parts)
         except Exception:
             self.source.close()
             raise
-        # An interrupt ends the program, so nothing is waited for.
+        # An interrupt ends the program, so no thread is waited for.
         self.source.close()
 
 
@@ -83,7 +83,7 @@ def prepare(
     version: str,
     new_window: WindowFactory | None = None,
 ) -> Export:
-    """Return the export of a run, whose trace nobody else may use until it is made."""
+    """Return the export of a run; nobody else may use its trace until the export is made."""
     options.check()
     source: FrameSource
     view = partial(_view, trace, options)
@@ -196,7 +196,7 @@ def prepare_lesson(
 
 
 def _steps_size(options: ExportOptions) -> tuple[int, int]:
-    """Return the size of pictures of steps; those of slides are not larger than a screen."""
+    """Return the size of pictures of steps; pictures of slides are not larger than a screen."""
     width, height = options.size
     if not options.format.slides:
         return width, height
@@ -272,7 +272,7 @@ def _no_film_errors() -> tuple[type[Exception], ...]:
 
 
 def parts_of(options: ExportOptions) -> tuple[Path, ...]:
-    """Return the path that is being written during an export with a token."""
+    """Return the paths that are being written during an export with a token."""
     path, token = options.path, options.token
     if options.format.ending == "frames":
         return part_of(path.parent, token), part_of(path.parent / (path.name % 0), token)
@@ -296,7 +296,7 @@ _DRAWN: dict[str, Callable[[FrameSource, Note, Report], bytes]] = {
 
 
 def made_elsewhere(source: FrameSource, parts: PartMaker, report: Report) -> Iterator[list[Any]]:
-    """Yield the frames of a source that others make, segment by segment."""
+    """Yield the frames of a source from `parts`, segment by segment."""
     count = len(source)
     told = [0.0]
     spans = [range(k, min(k + SEGMENT, count)) for k in range(0, count, SEGMENT)]
@@ -370,7 +370,7 @@ class _PatchWriter(Protocol):
 
 
 class _ChangesWriter:
-    """Passes on what differs between frames."""
+    """Passes on the differences between frames."""
 
     def __init__(self, inner: _PatchWriter, alpha: bool) -> None:
         self._inner = inner
@@ -378,7 +378,7 @@ class _ChangesWriter:
         self._last: Patch | None = None
 
     def prepare(self, image: QImage) -> Patch:
-        """Return what differs from the previous image."""
+        """Return the difference from the previous image."""
         return self._changes.patch(pixels_of(image))
 
     def sample(self, frame: Patch) -> None:
@@ -386,7 +386,7 @@ class _ChangesWriter:
 
     def add(self, frame: Patch | None) -> None:
         """Write the next frame; None: the same as the previous one."""
-        if frame is None:  # a pixel of the last one, drawn again
+        if frame is None:  # a pixel of the last frame, drawn again
             assert self._last is not None
             frame = Patch(self._last.x, self._last.y, self._last.pixels[:1, :1].copy())
         self._last = frame
@@ -409,7 +409,7 @@ class _PngFrames:
         self.files: list[bytes] = []
 
     def prepare(self, image: QImage) -> Pixels:
-        """Return its pixels."""
+        """Return the image's pixels."""
         return pixels_of(image).copy()
 
     def sample(self, frame: Pixels) -> None:
@@ -488,7 +488,7 @@ def _write_sequence(
 def _write_folder(options: ExportOptions, make: Callable[[Path], None]) -> None:
     """Make a folder under another name, then move it to its place.
 
-    Raises InputError: it cannot be written; what was there before is as it was.
+    Raises InputError: the folder cannot be written; an earlier folder is unchanged.
     """
     path = options.path
     clear_stale(path)

@@ -42,11 +42,11 @@ _FADE_SECONDS = 0.4  # how long the picture before a step fades
 class LessonFrames(WindowFrames):
     """A lesson as frames; each of its steps is computed when its first frame is needed.
 
-    Ops are seen to move, the camera glides to what a step frames, and the last picture of a step
-    fades into the next. All of that follows from the frame's number.
+    Ops are seen to move, the camera glides to the part that a step frames, and the last picture of
+    a step fades into the next. The frame's number alone decides all of this.
 
-    headed: whether the lesson's title is before that of each step, and the caption is shown whole,
-        for pages that are used alone.
+    headed: whether the lesson's title comes before each step's title, and the caption is shown
+        whole, for pages that are used alone.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LessonFrames(WindowFrames):
         return self._step
 
     def key(self, k: int) -> Hashable:
-        """Return the step, the state, what of it moves, and whether the answer is shown."""
+        """Return the step, the state, the share of each motion, and whether the answer is shown."""
         moment = self._board.moment(k)
         shot = moment.shot
         share = self._share(moment) if shot.before is not None else 1.0
@@ -95,7 +95,7 @@ class LessonFrames(WindowFrames):
         return shot.step, shot.cursor, *said, share, passing
 
     def make_ready(self, k: int, look: Look) -> None:
-        """Bring the window to the state of frame `k`, and keep what fades over it."""
+        """Bring the window to the state of frame `k`, and keep the picture that fades over it."""
         moment = self._board.moment(k)
         last = self._board.shot_before(moment.shot)
         if last is None or moment.since >= _FADE_SECONDS:
@@ -138,7 +138,7 @@ class LessonFrames(WindowFrames):
         self.unseen.show(place, look, said, moving)
 
     def _share(self, moment: LessonFrame) -> float:
-        """Return how far what moves has come; of a fast rescale the press alone is shown."""
+        """Return the share of the motion that is done; a fast rescale shows the press alone."""
         at = moment.shot.cursor
         program = program_of(self._lesson.steps[moment.shot.step].scenario)
         if program.ops(at.visit)[at.op].gesture is Gesture.SHRINK:
@@ -146,7 +146,7 @@ class LessonFrames(WindowFrames):
         return moved(moment.phase)
 
     def _view(self, moment: LessonFrame) -> Sight:
-        """Return what of the score matrix is in sight: on the way from what was before."""
+        """Return the part of the score matrix in sight, on the way from the part before."""
         steps, number = self._lesson.steps, moment.shot.step
         step, before = steps[number], steps[number - 1] if number else None
         share = 1.0 if moment.shot.ended else min(moment.since / CAMERA_SECONDS, 1.0)

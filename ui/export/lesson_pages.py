@@ -23,11 +23,11 @@ from ui.export.unseen_window import Look, WindowFactory
 from ui.look.units import plural
 
 MOST_SHOTS = 8  # most states on the way to the place of a step
-BETWEEN = (0.3, 0.6)  # how far an op has come in the pictures of it under way
+BETWEEN = (0.3, 0.6)  # shares of an op that are done in its pictures under way
 
 
 class LessonPages:
-    """Some steps of a lesson, each computed when it is asked for; `size`: of its window."""
+    """Some steps of a lesson, each computed when it is asked for; `size`: size of its pictures."""
 
     in_gui = True
 
@@ -106,7 +106,7 @@ class LessonPages:
         return Values(place, run, self.sheets[run].take(view.snapshot))
 
     def description(self, n: int) -> str:
-        """Return what the board and the panels of step `n` say of themselves."""
+        """Return the descriptions of the board and the panels at step `n`."""
         assert self._frames is not None
         window = self._frames[1].unseen.window
         bar = window.lessons.bar
@@ -155,13 +155,13 @@ class LessonPages:
 
 
 def _shots(board: Storyboard, number: int) -> list[Shot]:
-    """Return the pictures of a step without that of a question before it."""
+    """Return the pictures of a step without the picture of a question before it."""
     shots = (shot for shot in board.shots if shot.step == number)
     return [shot for shot in shots if not shot.ended and not shot.asks]
 
 
 def _moments(board: Storyboard, number: int, asks: bool) -> list[LessonFrame]:
-    """Return the pictures of a step, its place last; `asks`: of the question before it."""
+    """Return the pictures of a step, its place last; `asks`: the question's before it instead."""
     if asks:
         found = next(shot for shot in board.shots if shot.step == number and shot.asks)
         return [LessonFrame(found, 1.0, math.inf)]
@@ -176,5 +176,5 @@ def _moments(board: Storyboard, number: int, asks: bool) -> list[LessonFrame]:
         out += [LessonFrame(shot, phase, math.inf) for phase in between]
         out.append(LessonFrame(shot, 1.0, math.inf))
     if out and out[-1].shot.cursor == shots[place].cursor:
-        out.pop()  # what comes next is the same state
+        out.pop()  # the next picture shows the same state
     return [*out, LessonFrame(shots[place], 1.0, math.inf)]

@@ -1,4 +1,4 @@
-"""What to export: the options of the command and of the dialog, checked."""
+"""The options of an export, for the command and for the dialog, checked."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ui.safety.program import TYPED
 
 SIZES = ((320, 240), (7680, 4320))  # smallest and largest picture
 THEME_NAMES = ("dark", "light", "contrast")
-RACE = "race"  # the scene of whole runs: it has no visits, and its film has a length of its own
+RACE = "race"  # the scene of whole runs: without visits, and with its own length of film
 SCENE_NAMES = ("scene", "board", RACE, *LAYOUT_NAMES)
 """Pictures of a run, and layouts of the window."""
-STEPPED = ("scene", "board")  # those that a reader steps through
-NUMBER = re.compile(r"%(?:0[1-9])?d")  # the part of a pattern of file names where the number is
+STEPPED = ("scene", "board")  # scenes that a reader can step through
+NUMBER = re.compile(r"%(?:0[1-9])?d")  # the place of the number in a pattern of file names
 
 
 Part = tuple[int | None, int | None]  # start and stop, either None for its end of the run or lesson
@@ -32,9 +32,9 @@ Part = tuple[int | None, int | None]  # start and stop, either None for its end 
 class ExportOption:
     """An option as the command line has it, and its field in the dialog."""
 
-    told: str  # what the command line says of it
-    label: str = ""  # of its row in the dialog; "": it has none of its own
-    tip: str = ""  # of its field there
+    told: str  # help on the command line
+    label: str = ""  # of its row in the dialog; "": no row of its own
+    tip: str = ""  # of its field in the dialog
     metavar: str | None = None
     read: Callable[[str], Any] = str  # from a word of the command line
     choices: tuple[str, ...] | None = None
@@ -56,7 +56,7 @@ def _part_of(text: str) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, and how: options in the order in which a command names them."""
+    """The options of an export, in the order in which a command names them."""
 
     # file, or for single frames a folder (``frames/``) or a pattern (``frame-%04d.png``)
     target: str
@@ -127,7 +127,7 @@ class ExportOptions:
         label="Sound", tip="A soft tick where a tile lands, with a pitch for each tensor.",
     ))
     # fmt: on
-    lesson: bool = False  # whether it is a lesson that is exported, and no run
+    lesson: bool = False  # whether a lesson is exported, and no run
     token: str = ""  # for `simulator.base.files.part_of`
 
     @classmethod
@@ -153,7 +153,7 @@ class ExportOptions:
 
     @property
     def _made(self) -> bool:
-        """Whether it is a folder of frames, which is made if it is missing."""
+        """Whether the target is a folder of frames, which is made if it is missing."""
         return self.target.endswith(("/", "\\")) and self.format.ending == "frames"
 
     @property
@@ -206,7 +206,7 @@ class ExportOptions:
 
     @property
     def handout(self) -> bool:
-        """Whether it is a lesson on paper."""
+        """Whether the export is a lesson on paper."""
         return self.lesson and self.format.paper
 
     def _check_handout(self) -> None:
@@ -235,7 +235,7 @@ class ExportOptions:
         self._check_none(reason)
 
     def _check_none(self, reason: str, *, pace: bool = False) -> None:
-        """Refuse what chooses a moment of a run, and if `pace` says so the seconds of a step."""
+        """Refuse options that choose a moment of a run, and with `pace` the seconds of a step."""
         for name in ("visits", "by", "op", "row", *(["pace"] if pace else [])):
             value = getattr(self, name)
             if value is not None:
@@ -278,7 +278,7 @@ class ExportOptions:
         return "".join(c if c.isprintable() else " " for c in shlex.join(words))
 
     def words(self, named: str) -> list[str]:
-        """Return the words after the program's name in that command."""
+        """Return the words of `command` after the program's name."""
         words = ["export", named, "-o", self.target]
         skipped = {*(["scene"] if self.lesson else []), *([] if self.format.film else ["fps"])}
         skipped |= {"per_page"} if self.per_page == 1 else set()
@@ -299,7 +299,7 @@ OPTIONS: dict[str, ExportOption] = {
     for each in fields(ExportOptions)
     if "option" in each.metadata
 }
-"""Options by name; on a command line two dashes come before it, and one between its words."""
+"""Options by name; on a command line two dashes come before the name, one between its words."""
 
 
 def _dashed(name: str) -> str:
@@ -307,7 +307,7 @@ def _dashed(name: str) -> str:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Let a command line take every option; what it leaves out is as in `ExportOptions`."""
+    """Let a command line take every option; defaults are those in `ExportOptions`."""
     given = {"size": "1920x1080", "theme": None}  # read and chosen later
     for name, option in OPTIONS.items():
         default = given.get(name, getattr(_USUAL, name))

@@ -1,4 +1,4 @@
-"""Pictures of what is on the screen: the scene, and panels as they are shown."""
+"""Pictures of the screen: the scene, and panels as they are shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ui.safety.faults import raising
 Files = dict[str, QByteArray]  # a picture as files, by their kinds
 Beside = Callable[[Callable[[], Files], Callable[[Files], None]], None]
 _MARK = "application/x-tilescope-copy"
-"""On the clipboard until the files of a picture are there: whose they are."""
+"""The clipboard's type of a mark that says whose files are awaited, until the files are there."""
 
 
 class WidgetPicture:
@@ -45,7 +45,7 @@ class WidgetPicture:
             paint_fault_label(painter, self._faulty, self._style, place)
 
     def image(self) -> QImage:
-        """Return it in pixels."""
+        """Return the picture in pixels."""
         with raising():
             seen = self._widget.grab().toImage()
         ratio = seen.devicePixelRatio()
@@ -57,15 +57,15 @@ class WidgetPicture:
         return image
 
     def png(self) -> QByteArray:
-        """Return it as the bytes of a PNG."""
+        """Return the picture as the bytes of a PNG."""
         return _png(self.image())
 
     def svg(self) -> bytes:
-        """Return it as an SVG."""
+        """Return the picture as an SVG."""
         return finished_svg(self._drawn(), None)
 
     def _drawn(self) -> bytes:
-        """Return it as the SVG that Qt draws."""
+        """Return the picture as the SVG that Qt draws."""
         data = QByteArray()
         buffer = QBuffer(data)
         generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
@@ -75,17 +75,17 @@ class WidgetPicture:
         return bytes(data.data())
 
     def save(self, path: Path) -> None:
-        """Write it into a PNG or SVG file, whole or not at all."""
+        """Write the picture into a PNG or SVG file, whole or not at all."""
         if path.suffix not in (".png", ".svg"):
             raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
         data = bytes(self.png().data()) if path.suffix == ".png" else self.svg()
         write_atomically(path, lambda out: out.write(data))
 
     def copy(self, beside: Beside) -> None:
-        """Put it on the clipboard: its pixels at once, PNG and SVG as soon as they are made.
+        """Put the picture on the clipboard: pixels at once, PNG and SVG as soon as they are made.
 
-        beside: does the first thing in another thread, and tells the second what came of it: the
-            files take longer than a window may stand still.
+        beside: calls its first argument in another thread, and gives the result to the second:
+            making the files takes longer than a window may stand still.
         """
         image, drawn, clipboard = self.image(), self._drawn(), QGuiApplication.clipboard()
         mark = QByteArray(str(image.cacheKey()).encode())
@@ -97,7 +97,7 @@ class WidgetPicture:
 
         def done(files: Files) -> None:
             if clipboard.mimeData().data(_MARK) != mark:
-                return  # something else has been copied meanwhile
+                return  # another copy has replaced this one
             content = QMimeData()
             content.setImageData(image)
             for kind, data in files.items():

@@ -1,6 +1,6 @@
-"""An export in a second process: what the process reports, and how the first one waits.
+"""An export in a second process: the reports of this process, and the waiting of the first.
 
-What widgets draw is painted in the GUI thread, and the window could not be used in the meantime.
+Widgets are painted in the GUI thread, so the window could not be used in the meantime.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ tell_share = _Teller()
 
 
 def tell_made(words: str) -> None:
-    """Report what has been made."""
+    """Report the file that has been made."""
     print(f"{_MADE}{words}", flush=True)
 
 
@@ -76,8 +76,8 @@ def make_beside(
     """Make an export in another process.
 
     source: the current scenario, saved or not, or the file of a lesson.
-    report: is given the share done; an error in it ends the process, and the target stays as it
-        was.
+    report: called with the share done; an error in it ends the process, and the target stays as
+        it was.
     """
     options = replace(options, token=secrets.token_hex(4))
     with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:
@@ -139,7 +139,7 @@ def _read(pipe: IO[str] | None, take: Callable[[str], None]) -> None:
 
 
 def _remove_parts(options: ExportOptions) -> None:
-    """Remove what a process that has ended was writing."""
+    """Remove the files that an ended process was writing."""
     from ui.export.job import parts_of
 
     for part in parts_of(options):

@@ -34,20 +34,20 @@ _TEXT = 1.64  # text scale in a picture of `HALL`'s size: the smallest words are
 
 @dataclass(frozen=True, eq=False)
 class RaceTimes:
-    """When what is seen in a film of a race; a still shows the finish."""
+    """The times of a race's film; a still shows the finish."""
 
-    program: TileProgram  # of the run that is shown
-    frames: int  # how many; a single one is a still
+    program: TileProgram  # the program of the run that is shown
+    frames: int  # number of frames; a single frame is a still
     fps: int  # frames a second
 
     @cached_property
     def race(self) -> Race:
-        """The race; it takes seconds to compute, so it is made with the first frame."""
+        """The race; computing it takes seconds, so it is made with the first frame."""
         return race_of(self.program)
 
     @property
     def watched(self) -> float:
-        """Seconds in which the last is seen to run."""
+        """Seconds for which the last run is seen to run."""
         return self.frames / self.fps * RUN_SECONDS / FILM_SECONDS
 
     def seconds(self, k: int) -> float:

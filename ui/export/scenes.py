@@ -1,4 +1,4 @@
-"""What an export can show, one row each: a moment of a run, or the race of the whole runs."""
+"""The scenes of exports, one row each: a moment of a run, or the race of the whole runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ui.look.theme import Style, Theme
 
 
 class Paint(Protocol):
-    """Draws a state: all of it, or what stays while an op is being done."""
+    """Draws a state: the whole state, or the parts that stay still during an op."""
 
     def __call__(
         self,
@@ -53,7 +53,7 @@ class Paint(Protocol):
 
 
 class PaintMoving(Protocol):
-    """Draws what moves over what stays of a state; `over`: its board stays there, too."""
+    """Draws the moving parts of a state over its still parts; `over`: also over a still board."""
 
     def __call__(
         self,
@@ -73,9 +73,9 @@ class PaintMoving(Protocol):
 class Moments:
     """How a scene draws moments of a run."""
 
-    paint: Paint  # paint, still: draw a state whole, and what stays of it
+    paint: Paint  # paint, still: draw a whole state, and its still parts
     still: Paint
-    moving: PaintMoving  # draws what moves
+    moving: PaintMoving  # draws the moving parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class SceneSpec:
 
     name: str  # on the command line
     title: str  # in the window
-    moments: Moments | None  # how it draws a moment; None if it shows whole runs (`race_frames`)
+    moments: Moments | None  # how a moment is drawn; None if it shows whole runs (`race_frames`)
 
 
 def _board_place(snapshot: Snapshot, style: Style, rect: QRectF) -> tuple[QRectF, QRectF]:
-    """Return the place of the board, and of the label of faults over it; null without any."""
+    """Return the place of the board, and of the label of faults over it; null without faults."""
     pad = style.px(10)
     place = rect.adjusted(pad, pad, -pad, -pad)
     strip = QRectF(place.x(), place.y(), place.width(), style.px(22))
@@ -164,7 +164,7 @@ SCENES = {
 
 
 def moments_of(scene: str) -> Moments:
-    """Return how a scene that shows moments draws them."""
+    """Return the functions by which a scene draws moments."""
     found = SCENES[scene].moments
     assert found is not None
     return found
@@ -187,7 +187,7 @@ class SceneMoment:
 
     @property
     def rect(self) -> QRectF:
-        """Its place."""
+        """The picture's place."""
         return QRectF(0, 0, *self.size)
 
     @property
@@ -201,25 +201,25 @@ class SceneMoment:
         return board_layout(self.snapshot.program.workload, style, place)
 
     def paint(self, painter: QPainter, *, ground: bool = True) -> None:
-        """Draw all of it."""
+        """Draw the whole state."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         draw = moments_of(self.scene).paint
         draw(painter, self.snapshot, self.report, self.style, self.rect, ground=ground)
 
     def paint_still(self, painter: QPainter) -> None:
-        """Draw what stays while the op that leads to it is being done, its board too."""
+        """Draw the parts that stay still during the op that leads to this state, its board too."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         draw = moments_of(self.scene).still
         draw(painter, self.snapshot, self.report, self.style, self.rect, ground=True)
         paint_still_board(painter, self.snapshot, self.style, self.board)
 
     def paint_live(self, painter: QPainter) -> None:
-        """Draw what moves on its board over what stays of it."""
+        """Draw the moving parts of its board over the still parts."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         paint_live_board(painter, self.snapshot, self.style, self.board, Marks(self.report.row))
 
     def paint_moving(self, painter: QPainter, motion: Motion, share: float) -> None:
-        """Draw what moves until this state over what `paint_still` has drawn of it."""
+        """Draw the motion to this state over its picture by `paint_still`."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         draw = moments_of(self.scene).moving
         draw(painter, motion, share, self.report, self.style, self.rect, ground=True, over=True)

@@ -1,4 +1,4 @@
-"""Slides: a step each, with text, a picture, notes, and a film where it moves."""
+"""Slides: a step each, with text, a picture, notes, and a film if the step moves."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ui.session.tasks import Report
 
 
 class FilmedPages(PageSource, Protocol):
-    """Steps of which there are films."""
+    """Steps that also have films."""
 
     def film(self, n: int, theme: str) -> FrameSource | None:
-        """Return what is seen on the way to step `n`; None where nothing moves."""
+        """Return the film of the way to step `n`; None where nothing moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Slide:
 
     title: str
     text: str
-    asked: str  # its question, what can be chosen, or its answer; "" where there is none
+    asked: str  # its question, the choices, or its answer; "" where there is none
     notes: str  # the speaker's
-    told: str  # how the file was made, at the end of the last one's notes
+    told: str  # how the file was made, at the end of the last slide's notes
     picture: bytes  # PNG
     size: tuple[int, int]  # of the picture, in pixels
     film: bytes | None = None  # MP4, which ends with the picture
@@ -44,7 +44,7 @@ class Slide:
 def slides_of(
     source: FilmedPages, note: Note, report: Report, theme: str, most_films: int
 ) -> Iterator[Slide]:
-    """Yield slides: one for each step, and one for each answer, after that of its question."""
+    """Yield slides: one for each step, and one for each answer, after its question's slide."""
     films = 0
     for n in range(len(source)):
         share = n / len(source)
@@ -78,7 +78,7 @@ def slides_of(
 
 
 def _whole(source: PageSource) -> QRect:
-    """Return the part of a picture that is seen, of even sides, as films need them."""
+    """Return the visible part of a picture, with even sides, as films need them."""
     left, top, width, height = map(round, source.view)
     return QRect(left, top, width - width % 2, height - height % 2)
 

@@ -1,7 +1,7 @@
 """The sound of a film: a tick wherever a tile lands.
 
-When they sound is arithmetic on the timeline, as the pictures are. Samples of any part of a film
-are computed when they are encoded.
+The times of ticks are arithmetic on the timeline, as the pictures are. Samples of any part of a
+film are computed when they are encoded.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _APART = 0.05  # least seconds between two ticks of a tensor: more of them would
 class Landing(NamedTuple):
     """A tile that lands, on the chip or in HBM."""
 
-    seconds: float  # when, in the film
-    tensor: str  # of what
+    seconds: float  # time in the film
+    tensor: str  # the tile's tensor
 
 
 def landings_of_run(timeline: Timeline) -> list[Landing]:
@@ -50,7 +50,7 @@ def _of_visit(timeline: Timeline, visit: int, begin: int, stretch: float) -> Ite
     begins = accumulate(lasts, initial=begin)
     ops = timeline.program.ops(visit)
     for n, (op, first, length) in enumerate(zip(ops, begins, lasts, strict=False)):
-        # The state after the first op of a run is shown at once: there is none before it.
+        # The state after the first op of a run is shown at once: there is no state before it.
         yield from _of_op(op, first * stretch, length * stretch if visit or n else 0.0)
 
 
@@ -79,7 +79,7 @@ def _of_shots(lesson: Lesson, board: Storyboard) -> Iterator[Landing]:
 
 
 def _of_op(op: Op, begin: float, seconds: float) -> Iterator[Landing]:
-    """Yield when the tiles land that an op moves; at the end of its time everything rests."""
+    """Yield the landings of an op's tiles; at the end of the op's time everything rests."""
     for flight in flights_of(op.moves, loads=op.loads):
         yield Landing(begin + seconds * MOVING * flight.end, flight.move.tensor)
 

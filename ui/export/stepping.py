@@ -1,4 +1,4 @@
-"""What a reader steps through: the steps of a run, each with its words, pictures and numbers."""
+"""The steps of a run for a reader, each with its words, pictures and numbers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from ui.look.units import count_text, plural
 from ui.panels.formula.lines import formula_model
 
 OPS_UP_TO, MOST, MOST_SLIDES = 24, 240, 60
-"""Visits up to which every op is a step, and most steps of a run that goes by tile or row block: of
-a page, and of slides."""
+"""Visits up to which every op is a step; most steps of a run by tile or row block: on a page, and
+as slides."""
 FPS = 30  # frames a second of its films
 BETWEEN = 4  # pictures of an op under way
 
@@ -44,8 +44,8 @@ BETWEEN = 4  # pictures of an op under way
 class Values:
     """The numbers under the pointer at a step."""
 
-    place: Place  # where its cells lie in the picture
-    run: int  # run, sheet: which of the source's sheets, and which step in it
+    place: Place  # places of its cells in the picture
+    run: int  # run, sheet: number of one of the source's sheets, and of the step in this sheet
     sheet: int
 
 
@@ -55,17 +55,17 @@ class PageStep:
 
     title: str
     text: str
-    pictures: int = 1  # how many there are: those of what moves, and last that of what is reached
-    seconds: float = 0.7  # how long what moves lasts
+    pictures: int = 1  # number of pictures: of the motion, and last of the state that is reached
+    seconds: float = 0.7  # length of the motion
     notes: str = ""  # notes, question, answer: "" where there is none
     question: str = ""
     answer: str = ""
-    prediction: Prediction | None = None  # what is asked before the next step is shown
+    prediction: Prediction | None = None  # the question before the next step is shown
 
 
 @dataclass(frozen=True, slots=True)
 class PictureLayer:
-    """A part of a picture, over those before it."""
+    """A part of a picture, over the parts before it."""
 
     paint: Callable[[QPainter], None]
     key: Hashable = None  # layers of the same key look the same; None: nothing is known
@@ -76,8 +76,8 @@ class PageSource(Protocol):
 
     in_gui: whether the pictures are drawn in the GUI thread.
     size: width and height of a picture.
-    title, summary, words: what it is, more about it, and what the file will be, in a few words.
-    sheets: the numbers of its runs.
+    title, summary, words: the title, a sentence more, and a few words about the file.
+    sheets: the numbers of the source's runs.
     """
 
     in_gui: bool
@@ -100,29 +100,29 @@ class PageSource(Protocol):
         """Return the numbers under the pointer at step `n`, once its last picture is drawn."""
 
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
-        """Do what takes long for picture `k` of step `n`."""
+        """Do the slow work for picture `k` of step `n`."""
 
     def description(self, n: int) -> str:
-        """Return what step `n` shows, for those who hear it, once its last picture is drawn."""
+        """Return step `n` in words for screen readers, once its last picture is drawn."""
 
     def layers(self, n: int, k: int, theme: str) -> Sequence[PictureLayer]:
         """Return the layers of picture `k` of step `n`, the lowest one first."""
 
     def close(self) -> None:
-        """Release what it has."""
+        """Release all memory and threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStop:
     """One step of a run."""
 
-    cursor: Cursor  # what is reached
-    before: Cursor | None = None  # from where it moves; None: it does not
+    cursor: Cursor  # the state that is reached
+    before: Cursor | None = None  # the state from which it moves; None: no motion
     seconds: float = 0.7
 
     @property
     def pictures(self) -> int:
-        """How many it has: those of what moves, and the state that is reached."""
+        """The number of pictures: of the motion, and of the state that is reached."""
         return 1 + BETWEEN * (self.before is not None)
 
 
@@ -136,7 +136,7 @@ def stops_of(
 ) -> tuple[list[RunStop], Granularity]:
     """Return the steps of a part of a run: by op while it is short, then by tile, by row block.
 
-    slides: whether they are slides: by tile while there are few, then by row block.
+    slides: whether the steps are slides: by tile while there are few, then by row block.
     moving: whether ops are seen under way.
     """
     most = MOST_SLIDES if slides else MOST
@@ -162,7 +162,7 @@ def stops_of(
         at, end = Cursor(visits.start, 0), end_of_visit(program, visits[-1])
         while at < end and len(found) <= most:
             at = min(step(program, at, by), end)
-            # The end of a row block is the last tile before the next one's first.
+            # The end of a row block is the last tile before the next block's first.
             last = at if at == end else end_of_visit(program, max(at.visit - 1, visits.start))
             found += [last] if not found or last > found[-1] else []
         if at < end:
@@ -172,7 +172,7 @@ def stops_of(
 
 
 def steps_words(stops: list[RunStop], by: Granularity, visits: int) -> str:
-    """Return how many steps there are, and of what, for users."""
+    """Return the number of steps and their kind, for users."""
     steps = plural(len(stops), "step")
     if by is Granularity.OP:
         return f"{steps}, one for each op"
@@ -251,7 +251,7 @@ class RunPages:
         return Values(place_of(shown.board), 0, sheets.take(snapshot))
 
     def description(self, n: int) -> str:
-        """Return what the board shows at step `n`."""
+        """Return the board's header at step `n`."""
         return header_choices(self._state(self._stops[n].cursor)[0])[0]
 
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
@@ -259,7 +259,7 @@ class RunPages:
         look()
 
     def layers(self, n: int, k: int, theme: str) -> Sequence[PictureLayer]:
-        """Return the layers of picture `k` of step `n`: what stays, and what moves or has come."""
+        """Return the layers of picture `k` of step `n`: still parts, and moving or new parts."""
         stop = self._stops[n]
         before, _ = self._state(stop.before or stop.cursor)
         after, report = self._state(stop.cursor)
@@ -273,7 +273,7 @@ class RunPages:
         return still, PictureLayer(partial(shown.paint_moving, motion=self._motion, share=share))
 
     def film(self, n: int, theme: str) -> FrameSource | None:
-        """Return what happens in step `n`: all ops of a tile; None where it is less or more."""
+        """Return the film of step `n`: all ops of a tile; None where steps are not tiles."""
         at, program = self._stops[n].cursor.visit, self.trace.program
         if self._by is not Granularity.TILE:
             return None

@@ -1,4 +1,4 @@
-"""What a frame of a lesson shows: its steps laid out in time, with nothing computed."""
+"""The plan of a lesson's frames: its steps laid out in time, with nothing computed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
 
 READING = 2.7  # words that are read in a second
 SHORTEST = 3.0  # least seconds that a caption, or an answer, is shown
-REST = 1.6  # least seconds that the place of a step is shown after what has led there
-BETWEEN = 0.5  # the same where the next step goes on from there: what moves is not kept waiting
-THINKING = 2.0  # seconds that a question stays when it has been read
+REST = 1.6  # least seconds that the place of a step is shown after the motion to it
+BETWEEN = 0.5  # the same where the next step goes on from there, so that the motion does not wait
+THINKING = 2.0  # seconds that a question stays after the time to read it
 END_SECONDS = 5.0  # how long the slide is shown after the last step
 
 
@@ -33,24 +33,24 @@ END_SECONDS = 5.0  # how long the slide is shown after the last step
 class Shot:
     """One picture of a lesson."""
 
-    step: int  # which step
+    step: int  # the step's number
     cursor: Cursor  # the state
-    arrived: bool  # whether it is at the place of the step, and not on the way there
+    arrived: bool  # whether the state is at the place of the step, and not on the way there
     revealed: bool  # whether the answer is shown
-    seconds: float  # how long it is shown
-    # the state one op earlier, from which it is moved to in this time; None: it stands still
+    seconds: float  # how long the picture is shown
+    # the state one op earlier, from which the picture moves in this time; None: it stands still
     before: Cursor | None = None
-    ended: bool = False  # whether it is the slide after the lesson's last step
-    asks: bool = False  # whether it is the moment before the step, in which a question waits
+    ended: bool = False  # whether this is the slide after the lesson's last step
+    asks: bool = False  # whether this is the moment before the step, in which a question waits
 
 
 @dataclass(frozen=True, slots=True)
 class LessonFrame:
-    """What a frame shows."""
+    """The content of a frame."""
 
     shot: Shot  # the picture
     phase: float  # the share of the shot's time that has passed, 0 to 1
-    since: float  # seconds of the film since the step, or the slide after the last one, began
+    since: float  # seconds of the film since the step, or the slide after the last step, began
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Storyboard:
     """The frames of a lesson."""
 
     shots: tuple[Shot, ...]  # one after another
-    ends: tuple[float, ...]  # seconds at which each ends
+    ends: tuple[float, ...]  # seconds at which each shot ends
     fps: int  # fps, frames: frames a second, and in all
     frames: int
     steps: int  # how many steps are shown
 
     def moment(self, k: int) -> LessonFrame:
-        """Return what frame `k` shows."""
+        """Return the content of frame `k`."""
         if k + 1 == self.frames:
             return LessonFrame(self.shots[-1], 1.0, self.frames / self.fps)
         now = (k + 0.5) / self.frames * self.ends[-1]
@@ -77,7 +77,7 @@ class Storyboard:
         return LessonFrame(shot, phase, since)
 
     def shot_before(self, shot: Shot) -> Shot | None:
-        """Return the last picture before a step, or before the slide; None if it is the first."""
+        """Return the last picture before a shot's step, or before the slide; None for the first."""
         first = self._first[shot.step, shot.ended]
         return self.shots[first - 1] if first else None
 
@@ -105,8 +105,8 @@ def make_storyboard(
 ) -> Storyboard:
     """Return the frames of some steps of a lesson.
 
-    pace, length: seconds for each step on average, or in all; by default as long as it takes to
-        read them.
+    pace, length: seconds for each step on average, or in all; by default the time to read the
+        captions.
     """
     shots = [shot for n in steps for shot in _shots(lesson, n, n == steps.start)]
     if steps.stop == len(lesson.steps):
@@ -119,7 +119,7 @@ def make_storyboard(
 
 
 def _question(lesson: Lesson, number: int) -> Shot | None:
-    """Return the picture of a step's question, which waits a moment; None if it asks none."""
+    """Return the picture of a step's question, which waits a moment; None without a question."""
     step = lesson.steps[number]
     asked = step.said.predict
     if asked is None:
@@ -131,7 +131,7 @@ def _question(lesson: Lesson, number: int) -> Shot | None:
 def handout(
     lesson: Lesson, steps: Sequence[int], *, revealed: bool = True, questions: bool = False
 ) -> Storyboard:
-    """Return a picture of each step's end; `questions`: before it, one of what is asked."""
+    """Return a picture of each step's end; `questions`: before it, a picture of the question."""
     shots = []
     for n in steps:
         if questions and (question := _question(lesson, n)) is not None:
@@ -142,7 +142,7 @@ def handout(
 
 
 def handout_words(lesson: Lesson, steps: range, options: ExportOptions) -> str:
-    """Return what a handout will be, for users."""
+    """Return the size and parts of a handout in words, for users."""
     pictures = handout(lesson, steps, questions=options.per_page == 1).frames
     pages = plural(-(-pictures // options.per_page), "page")
     if options.notes or options.per_page > 1:
@@ -175,10 +175,10 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
         )  # fmt: skip
         goes_on = before is not None and _goes_on(before, step)
         if goes_on:
-            opening = 0.0  # it has been seen
+            opening = 0.0  # the state before the way has been seen
         if step.start is None:
-            # The way begins when the previous step has been shown for long enough; the op to which
-            # it leads is seen to happen.
+            # The way begins when the previous step has been shown for long enough; the last op of
+            # the way is seen to happen.
             pace = min(WALK_SECONDS / len(path), SECONDS_PER_OP / 2)
             lasts[:-1] = [pace] * (len(path) - 1)
         else:
@@ -200,11 +200,11 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
 
 
 def _goes_on(step: Step, later: Step) -> bool:
-    """Return whether a step is played on from where the one before has ended."""
+    """Return whether the next step plays on from the end of a step."""
     return later.scenario == step.scenario and later.start == step.cursor
 
 
 def _reading(*texts: str) -> float:
-    """Return how long some texts take to read; a number counts as a word."""
+    """Return the seconds that it takes to read some texts; a number counts as a word."""
     words = sum(word_count(text) for text in texts)
     return max(SHORTEST, words / READING)

@@ -1,4 +1,4 @@
-"""Which state a frame of a film shows, by arithmetic on the frame's number."""
+"""The state that a frame of a film shows, by arithmetic on the frame's number."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FrameMoment:
-    """What a frame shows."""
+    """The content of a frame."""
 
     cursor: Cursor  # the state
     phase: float  # the share of its op that has been done, over 0 to 1, in proportion to time
-    # the state one op earlier, which is moved from; None where there is none, and by tile
+    # the state one op earlier, from which it moves; None where there is none, and by tile
     before: Cursor | None = None
-    seconds: float = 0.0  # how long its op is shown
+    seconds: float = 0.0  # how long the op is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Still:
     frames = 1
 
     def moment(self, k: int) -> FrameMoment:
-        """Return what the frame shows."""
+        """Return the content of the frame."""
         return FrameMoment(self.cursor, 1.0)
 
 
@@ -65,27 +65,27 @@ class Timeline:
     """The frames of a film."""
 
     program: TileProgram  # the run
-    visits: range  # what is shown of it
-    by: Granularity  # what one step is: an op or a tile
+    visits: range  # the visits that are shown
+    by: Granularity  # length of a step: an op or a tile
     fps: int  # fps, frames: frames a second, and in all
     frames: int
-    ops: int | None  # how many ops are shown; None by tile
+    ops: int | None  # number of ops shown; None by tile
     # (len(visits) + 1,) int64, milliseconds before each visit at speed 1; None by tile
     until: NDArray[np.int64] | None
     rescales: Mapping[int, float]  # seconds of the rescale of visits at speed 1, where known
 
     @property
     def steps(self) -> int:
-        """Ops or tiles."""
+        """Number of ops or tiles shown."""
         return len(self.visits) if self.ops is None else self.ops
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Length of the film in seconds."""
         return self.frames / self.fps
 
     def moment(self, k: int) -> FrameMoment:
-        """Return what frame `k` shows."""
+        """Return the content of frame `k`."""
         if self.until is None:
             # A step of a tile jumps over its ops and does not show their moves, as in the window.
             place = ((k + 1) * len(self.visits) - 1) // self.frames
@@ -139,7 +139,7 @@ def _durations(program: TileProgram, visit: int, rescales: Mapping[int, float]) 
 
 
 def rescales_of(trace: Trace, visits: range) -> dict[int, float]:
-    """Return how long the rescale of each visit lasts at speed 1; of a long run that is unknown."""
+    """Return the seconds of each visit's rescale at speed 1; unknown for a long run."""
     out: dict[int, float] = {}
     for visit in visits if len(visits) <= OPS_BY_DEFAULT else ():
         for op in range(len(trace.program.ops(visit))):
@@ -162,10 +162,10 @@ def make_timeline(
     """Return the frames of a part of a run.
 
     by: op or tile; by default ops while they are few.
-    pace: seconds for each tile, or for each op that moves no tiles; others take longer in
+    pace: seconds for each tile, or for each op that moves no tiles; other ops take longer in
         proportion.
-    length: seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
-    rescales: seconds of the rescale of visits at speed 1: where it changes nothing it takes none.
+    length: seconds in all. With neither, the time of playing at speed 1, `LONGEST` in all.
+    rescales: seconds of the rescale of visits at speed 1; a rescale that changes nothing has none.
     """
     until, ops = None, None
     if by is not Granularity.TILE and (by or len(visits) <= OPS_BY_DEFAULT):
@@ -193,7 +193,7 @@ def make_timeline(
 def frames_in(
     length: float, fps: int, key: str, value: object, instead: str = "a lower --fps"
 ) -> int:
-    """Return how many frames a film of some seconds has."""
+    """Return the number of frames of a film of some seconds."""
     frames = max(1, round(length * fps))
     if frames > MOST_FRAMES:
         raise refuse(

@@ -36,31 +36,31 @@ if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
 
 Look = Callable[[], None]
-"""Called often while something is waited for; an error in it ends the waiting."""
+"""Called often while the caller waits; an error in it ends the waiting."""
 
 WindowFactory = Callable[[Session, Settings], LessonWindow]
-"""Makes a window; it is an argument, because the window imports exports and not the reverse."""
+"""Makes a window; an argument, because the window imports exports and not the reverse."""
 
 _NAP = 0.0005
 _WORDS = ("stage_title", "stage_band")
-"""What stands above the scene of a slide, and below it, beside the caption."""
+"""Names of the widgets above the scene of a slide, and below it, beside the caption."""
 
 
-CAMERA_SECONDS = 1.2  # how long the camera takes from what a step of a lesson frames to the next
+CAMERA_SECONDS = 1.2  # seconds of the camera from the part that a step frames to the next
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """The camera on its way."""
 
-    start: Framing  # start, end: where it comes from, and where it goes
+    start: Framing  # start, end: the parts from which and to which the camera goes
     end: Framing
-    share: float  # how much of the time has passed, 0 to 1
+    share: float  # share of the time that has passed, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlace:
-    """What a window shows."""
+    """The content of a window."""
 
     scenario: Scenario  # of the run
     cursor: Cursor  # the state
@@ -68,9 +68,9 @@ class WindowPlace:
     # layout, panel: name of the layout, and of the panel in front; "" for the layout's first
     layout: str
     panel: str = ""
-    points: tuple[Pointer, ...] = ()  # what is pointed at
-    choices: ChooseTable | None = None  # what is chosen in panels; None: as in a new window
-    sight: Sight | None = None  # what of the score matrix is in sight; None: all of it
+    points: tuple[Pointer, ...] = ()  # a lesson's pointers
+    choices: ChooseTable | None = None  # choices in panels; None: as in a new window
+    sight: Sight | None = None  # the part of the score matrix in sight; None: the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Moving:
     """An op that is being done."""
 
     before: Cursor  # the state one op earlier
-    share: float  # how much of what moves has been seen, 0 to 1
+    share: float  # share of the motion that has been seen, 0 to 1
 
 
 def picture_size(size: tuple[int, int]) -> QSize:
-    """Return the window's size for a picture, in which text keeps its share: it is never small."""
+    """Return the window's size for a picture: never small, so that text keeps its share."""
     width, height = size
     room = min(1.0, width / HALL[0], height / HALL[1])
     return QSize(round(width / room), round(height / room))
@@ -90,22 +90,22 @@ def picture_size(size: tuple[int, int]) -> QSize:
 
 @dataclass(frozen=True, slots=True)
 class CaptionState:
-    """What a lesson says with a picture."""
+    """The caption of a lesson at a picture."""
 
     step: ResolvedStep  # the step
     revealed: bool  # whether the answer to its question is shown
-    # what is said instead after the last step, beside what the run has cost
+    # the end of the lesson, which replaces the caption after the last step, beside the costs
     end: LessonEnd | None = None
-    whole: bool = False  # whether all of the caption is shown, on a page that is read alone
+    whole: bool = False  # whether the whole caption is shown, on a page that is read alone
 
 
 class UnseenWindow:
     """A window that is not on the screen, with its own settings; in the GUI thread.
 
     Menus and questions are left out; header and transport belong to the picture of a layout, and a
-    lesson is on the stage, with its caption. Its clock stands still: an op is shown as far as it is
-    asked for. Each layout has a new window, because the places of docks depend on what was shown
-    before, and a picture must not.
+    lesson is on the stage, with its caption. The window's clock stands still: an op is shown as far
+    as it is asked for. Each layout has a new window, because the places of docks depend on earlier
+    layouts, and a picture must not.
 
     trace: a run that has been built already.
     """
@@ -127,11 +127,11 @@ class UnseenWindow:
         self._window: LessonWindow | None = None
         self._shown: WindowPlace | None = None
         self._moving: Moving | None = None  # the op under way in the window
-        self._now = 0.0  # what the window's clock says
+        self._now = 0.0  # time of the window's clock
         self._refused: list[Exception] = []
 
     def run_of(self, scenario: Scenario) -> Trace:
-        """Return the run of a scenario: the one on show, or another one."""
+        """Return the run of a scenario: the run on show, or a new one."""
         if self._window is not None:
             return self._window.session.run_of(scenario)
         return Engines(self._engine).trace(scenario)
@@ -146,7 +146,7 @@ class UnseenWindow:
         """Show a state, and wait until it is shown.
 
         said: the caption, for a lesson: in all pictures of a window or in none.
-        moving: how far the op that leads there has got; by default it is done.
+        moving: how far the op that leads there has come; by default the op is done.
         """
         with raising():
             self._show(place, look, said, moving)
@@ -173,7 +173,7 @@ class UnseenWindow:
             window.frame(sight.start, sight.end, eased(sight.share))
 
     def _goes_on(self, place: WindowPlace, moving: Moving | None) -> bool:
-        """Return whether the window shows that already, or an earlier moment of the same op."""
+        """Return whether the window shows this place, or an earlier moment of the same op."""
         if replace(place, sight=None) != self._shown:
             return False
         if moving is None or self._moving is None:
@@ -233,10 +233,10 @@ class UnseenWindow:
         return window
 
     def _settle(self, session: Session, look: Look) -> None:
-        """Handle events until all work is done and shown, and what it has caused, too."""
+        """Handle events until all work is done and shown, also work that other work has caused."""
         calm = Calm(session)
         while not calm.turn():
-            QCoreApplication.processEvents()  # what has been reported may ask for more
+            QCoreApplication.processEvents()  # a reported result may ask for more work
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             if self._refused:
                 raise self._refused.pop(0)
@@ -251,7 +251,7 @@ class UnseenWindow:
         return self._window
 
     def paint(self, painter: QPainter, *, scene: bool = False) -> None:
-        """Draw the window as it is, over a picture of that size.
+        """Draw the window as it is, over the whole picture.
 
         scene: whether the words of a slide are left out, above the scene and below it; not on
             pixels.

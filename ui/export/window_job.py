@@ -19,14 +19,14 @@ KIND = "export"  # kind of the session's task
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Made:
-    """What was exported."""
+    """A finished export."""
 
     target: str  # the file, absolute
-    words: str  # what it is, for users
+    words: str  # length and kind of the file, for users
 
 
 def still_options(session: Session, options: ExportOptions) -> ExportOptions | None:
-    """Return the options for a picture of what is shown; None if nothing is shown."""
+    """Return the options for a picture of the state on show; None if nothing is shown."""
     if session.view is None:
         return None
     cursor, row = session.view.snapshot.cursor, session.view.report.row
@@ -42,9 +42,9 @@ def submit(
 ) -> None:
     """Make an export of the current run, or of a lesson, as a task of the session.
 
-    What widgets draw, layouts and lessons, is made in another process.
+    Layouts and lessons, which widgets draw, are made in another process.
 
-    done: is given what was made, unless it was cancelled or failed.
+    done: gets the finished export, unless it was cancelled or failed.
     """
     trace = session.trace
     if trace is None:
@@ -70,7 +70,7 @@ def submit(
 
 
 def words_of(options: ExportOptions) -> str:
-    """Return what the user reads while it is made."""
+    """Return the words that the user reads during the export."""
     return f"exporting {Path(options.target).name}"
 
 

@@ -1,4 +1,4 @@
-"""Drawings of Qt's as lists of fragments: what several drawings have in common is stored once."""
+"""Drawings of Qt's as lists of fragments: fragments of several drawings are stored once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ui.look.theme import CODE_FAMILY
 
 Element = ElementTree.Element
 Edits = list[int | list[int]]
-"""A list of fragments as a change of another: ``[first, count]`` copies some of that, a number is a
-fragment of its own."""
+"""A list of fragments as a change of another list: ``[first, count]`` copies a part of that list, a
+number is a fragment of its own."""
 
 _NAMESPACE = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _USE = re.compile(r"url\(#([^)]*)\)")
@@ -29,22 +29,22 @@ _USUAL = {
     "font-weight": "400", "font-style": "normal", "stroke": "none", "fill": "none",
     "preserveAspectRatio": "none",
 }  # fmt: skip
-"""What a drawing's outermost element says for all in it, and need not be said again."""
+"""Attributes of a drawing's outermost element, which inner elements need not repeat."""
 _KEPT = {"image": ("preserveAspectRatio",), "mask": ("fill",), "rect": ("fill", "stroke")}
-"""What is said again all the same, by what it is said of."""
+"""Attributes that elements repeat all the same, by element."""
 
 
 _SHORT = 160
-"""Letters up to which what is drawn is one piece with its colours: it is seldom drawn in others."""
+"""Letters up to which an element is one piece with its colours, which seldom change."""
 _RUN, _TRIED = 3, 8
-"""Fewest numbers of a list that are worth a copy, and at most how many places are looked at."""
+"""Fewest numbers of a list that are worth a copy, and most places that are tried."""
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?![\de])")
 
 
 class Fragments:
     """The fragments of some drawings.
 
-    parts: what the numbers in a drawing mean: pieces of SVG, in the order in which they were seen.
+    parts: pieces of SVG, by the numbers in drawings, in the order in which they were seen.
     shared: definitions that pieces refer to, by their names.
     """
 
@@ -54,7 +54,7 @@ class Fragments:
         self._numbers: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-        """The pieces of a group as Qt writes it, with the names of what it refers to."""
+        """The pieces of a group as Qt writes it, with the names of the definitions that it uses."""
         self._kept: tuple[Hashable, list[int]] | None = None
         """The last layer with a key, and its pieces."""
 
@@ -99,7 +99,7 @@ class Fragments:
         return known
 
     def name(self, content: str) -> str:
-        """Return the name of a definition, written with its name left out."""
+        """Return the name of a definition; `content`: the definition without a name."""
         if content not in self._names:
             name = f"d{len(self._names)}"
             self._names[content] = name
@@ -136,7 +136,7 @@ class _FragmentReader:
         if not len(element):
             return
         said = self._said(element)
-        if all(child.tag == "text" for child in element):  # each says all of this itself
+        if all(child.tag == "text" for child in element):  # each has these attributes itself
             said = {key: said[key] for key in ("transform", "clip-path") if key in said}
         said = {key: value for key, value in said.items() if not key.startswith("font-")}
         inner: list[int] = []
@@ -164,7 +164,7 @@ class _FragmentReader:
         return f"<{tag}{_attributes(said)}>{body}</{tag}>"
 
     def _said(self, element: Element) -> dict[str, str]:
-        """Return the attributes of an element that say something."""
+        """Return the attributes of an element that are not as usual."""
         kept = _KEPT.get(element.tag, ())
         said = {
             key: _USE.sub(self._renamed, value)
@@ -189,7 +189,7 @@ def _parsed(text: str) -> Element:
 
 
 def _groups(body: str) -> Iterator[str]:
-    """Return the groups in the one group of a drawing, as they are written."""
+    """Yield the groups in the one group of a drawing, as they are written."""
     depth, start = 0, 0
     for tag in _GROUP.finditer(body):
         if tag[0] == "<g":
@@ -211,7 +211,7 @@ def _attributes(said: dict[str, str]) -> str:
 
 
 def edits(before: list[int], after: list[int]) -> Edits:
-    """Return a list as a change of another, in a time that grows with their lengths alone."""
+    """Return a list as a change of another; the time grows with the lengths of both alone."""
     shorter = min(len(before), len(after))
     first = _alike(before, 0, after, 0)
     rest = shorter - first
@@ -223,7 +223,7 @@ def edits(before: list[int], after: list[int]) -> Edits:
         if len(found) < _TRIED:
             found.append(n)
     out: Edits = [[0, first]] if first else []
-    at = follows = first  # follows: what comes next if one number has taken another's place
+    at = follows = first  # follows: the next place in `before` if one number has replaced another
     while at < end:
         tried = follows, *places.get(tuple(after[at : at + _RUN]), ())
         count, start = max((min(_alike(before, n, after, at), end - at), n) for n in tried)
@@ -237,7 +237,7 @@ def edits(before: list[int], after: list[int]) -> Edits:
 
 
 def _alike(before: list[int], n: int, after: list[int], m: int) -> int:
-    """Return how many numbers are the same, from a place in each list on."""
+    """Return how many numbers two lists have in common, from a place in each list on."""
     begin, size = n, 256
     while size:
         while before[n : n + size] == after[m : m + size] and n + size <= len(before):

@@ -11,7 +11,7 @@ _TRAILER, _COMMENT = b"\x3b", b"\x21\xfe"
 
 
 def add_comment(file: IO[bytes], text: str) -> None:
-    """Put a comment before the trailer, which is the end of a finished GIF."""
+    """Put a comment before the trailer, the end of a finished GIF."""
     data = text.encode("utf-8")
     file.seek(-1, 2)
     file.write(_COMMENT)

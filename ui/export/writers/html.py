@@ -1,4 +1,4 @@
-"""A page that steps, as one file of HTML: nothing in it is asked of anybody else."""
+"""A page that steps, as one file of HTML: it loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _data(
     fragments: Fragments,
     drawings: dict[str, list[list[Edits]]],
 ) -> dict[str, Any]:
-    """Return what the script reads."""
+    """Return the data that the script reads."""
     places: list[Any] = []
     found: list[list[int] | None] = []
     for each in values:
@@ -205,7 +205,7 @@ def _article(n: int, step: PageStep, view: str) -> str:
 
 
 def _asked(asked: Prediction) -> str:
-    """Return the fields in which a question is answered, and its answer, which waits."""
+    """Return the fields for the answer to a question, and the true answer, which is hidden."""
     truth = asked.truth
     out = [f'<div class="question" data-truth="{truth!r}" data-within="{asked.within!r}">']
     if asked.choices:

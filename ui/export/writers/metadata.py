@@ -1,7 +1,7 @@
-"""What an export says about itself: the scenario, the version and the command.
+"""The note in an export: the scenario, the version and the command.
 
-In every format it is the same note, a scenario file with two lines of comment before it. If it is
-saved as text, it opens as a scenario.
+In every format the note is the same: a scenario file with two lines of comment before it. A note
+that is saved as text opens as a scenario.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simulator.lesson.link import SCHEME, ViewLink
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
 
 NO_CHARACTER = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
-"""What no XML file may contain, not even escaped: codes of control, halves of letters."""
+"""Characters that no XML file may contain, not even escaped: control codes, half letters."""
 _FIRST = "# Tilescope "
 _IN_HTML = b'<meta name="tilescope" content="'
 _AT_ONCE = 2**18  # bytes of a file that are read at a time
@@ -42,12 +42,12 @@ _XMP = (
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an export says about itself."""
+    """The note in an export."""
 
     scenario: str  # TOML; an input path in it is relative to the export's folder if possible
     version: str  # of Tilescope
     command: str  # that makes the same file
-    link: str = ""  # to the view that it shows; "" where there is none
+    link: str = ""  # to the view that the export shows; "" where there is none
     title: str = field(default="Tilescope", compare=False)  # title of the whole; only a PDF has it
 
     @property
@@ -66,13 +66,13 @@ def note_of(view: ViewLink, folder: Path, version: str, command: str) -> Note:
     """Return the note for an export in `folder` that begins with a view."""
     said = NO_CHARACTER.sub(_in_toml, scenario_toml(view.scenario, folder))
     link = ""
-    with suppress(InputError):  # of a file of one's own there is none
+    with suppress(InputError):  # a user's own file has none
         link = view.text
     return Note(said, version, command, link)
 
 
 def _in_toml(found: re.Match[str]) -> str:
-    """Return what is no character in XML as TOML writes it; half a letter has no way."""
+    """Return a character that XML forbids as TOML writes it; half a letter cannot be written."""
     code = ord(found[0])
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
 
@@ -144,7 +144,7 @@ def _read_film(file: IO[bytes]) -> str | None:
         kind = "webm" if file.name.lower().endswith(".webm") else "mp4"
         with av.open(file, format=kind) as box:
             tags = {key.lower(): value for key, value in box.metadata.items()}
-    except (av.FFmpegError, OSError):  # it seeks to any place that a broken file names
+    except (av.FFmpegError, OSError):  # the library seeks to any place that a broken file names
         return None
     comment = tags.get("comment")
     return None if comment is None else str(comment)
@@ -195,7 +195,7 @@ def _between(parts: Iterator[bytes], start: bytes, end: bytes) -> bytes | None:
 
 
 def _text_in(found: bytes | None, *tags: bytes) -> str | None:
-    """Return the text at the start of an element: the last of tags, each inside the one before."""
+    """Return the text at the start of the last tag's element; each tag is inside the one before."""
     if found is None:
         return None
     for tag in tags:

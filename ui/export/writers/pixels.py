@@ -1,4 +1,4 @@
-"""The bytes of an image, and what has changed between two."""
+"""The bytes of an image, and the changes between two images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PySide6.QtGui import QImage
 def pixels_of(image: QImage) -> NDArray[np.uint8]:
     """Return (height, width, 4) uint8: blue, green, red, alpha not premultiplied.
 
-    Without alpha it is the image's own memory, which exists as long as the image.
+    Without alpha the array is the image's own memory, which exists as long as the image.
     """
     if image.format() is QImage.Format.Format_RGB32:
         return _memory(image)
@@ -27,7 +27,7 @@ def _memory(image: QImage) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What must be drawn on one picture to get the next one."""
+    """The pixels that must be drawn on one picture to get the next."""
 
     # x, y: its corner, both even
     x: int
@@ -36,7 +36,7 @@ class Patch:
 
 
 class Changes:
-    """Remembers a picture, to find what differs in the next one.
+    """Remembers a picture, to find the differences in the next one.
 
     opaque: whether the fourth channel is ignored. If so, patches are drawn over the picture and are
         transparent where nothing differs, which compresses well; otherwise they replace it.

@@ -42,10 +42,10 @@ def write_png(out: IO[bytes], pixels: Pixels, *, alpha: bool, note: str) -> None
 
 
 class ApngWriter:
-    """Writes an animation; after the first frame, only what differs.
+    """Writes an animation; after the first frame, only the differences.
 
-    frames, fps: how many frames, and how many a second.
-    alpha: whether frames have transparent parts: then they replace what is below them.
+    frames, fps: number of frames, in all and a second.
+    alpha: whether frames have transparent parts: then they replace the picture below them.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ApngWriter:
 
 
 def read_note(file: IO[bytes]) -> str | None:
-    """Return the text chunk of a PNG or APNG; None if there is none of ours."""
+    """Return our text chunk of a PNG or APNG; None if there is none."""
     place, head = 8, file.read(16)
     if len(head) < 16 or head[:8] != SIGNATURE:
         return None

@@ -49,7 +49,7 @@ def written(markdown: str) -> str:
 
 
 def formula_text(latex: str) -> str:
-    """Return a formula on one line; parentheses hold together what braces did."""
+    """Return a formula on one line, with parentheses in place of braces."""
     text = _BRACES.sub("", _SPACES.sub(" ", latex)).replace("\\|", "‖")
     text = _COMMAND.sub(lambda found: _SIGNS.get(found[1], found[0]), text)
     text = text.replace("^{ᵀ}", "ᵀ").replace("^ᵀ", "ᵀ")
@@ -63,7 +63,7 @@ def formula_text(latex: str) -> str:
 
 
 def _held(text: str) -> str:
-    """Return what stands under a root or in a fraction: in parentheses unless it is one word."""
+    """Return a text under a root or in a fraction: in parentheses unless it is one word."""
     return text if re.fullmatch(r"√?\w+", text) else f"({text})"
 
 
@@ -119,7 +119,7 @@ class _Deck:
                 io.BytesIO(step.film), *place,
                 poster_frame_image=io.BytesIO(step.picture), mime_type="video/mp4",
             )  # fmt: skip
-        # What screen readers say of it.
+        # The words of screen readers for the picture.
         picture._element._nvXxPr.cNvPr.set("descr", f"{written(step.title)}: the run at this step")
         box = slide.shapes.add_textbox(
             _emu(_MARGIN), _emu(_HIGH - _TEXT - _MARGIN / 2), _emu(wide), _emu(_TEXT)

@@ -20,7 +20,7 @@ _BROUGHT = ("reveal.js", "reveal.css", "notes.js", "MIT-reveal.txt", "MIT-marked
 
 
 def write_reveal(source: FilmedPages, note: Note, report: Report, theme: str, folder: Path) -> None:
-    """Write slides into a folder: its `index.html` shows them, and asks nobody for anything."""
+    """Write slides into a folder: its `index.html` shows them, and loads nothing from elsewhere."""
     for name, files in (("reveal", _BROUGHT), ("fonts", [f"{each[2]}.ttf" for each in FONTS])):
         (folder / name).mkdir()
         for file in files:
@@ -36,7 +36,7 @@ def write_reveal(source: FilmedPages, note: Note, report: Report, theme: str, fo
 
 
 def _section(slide: Slide, folder: Path) -> str:
-    """Return a slide, whose picture and film are written beside the page."""
+    """Return a slide as HTML, and write its picture and film beside the page."""
     picture = _stored(folder, slide.picture, "png")
     about = escape(f"{slide.title}: the run at this step")
     size = 'width="{}" height="{}"'.format(*slide.size)
@@ -58,7 +58,7 @@ def _section(slide: Slide, folder: Path) -> str:
 
 
 def _stored(folder: Path, data: bytes, ending: str) -> str:
-    """Return the name of a file with these contents, which is written once."""
+    """Return the name of a file with these contents; the file is written only once."""
     name = f"media/{hashlib.sha256(data).hexdigest()[:16]}.{ending}"
     if not (folder / name).exists():
         (folder / name).write_bytes(data)

@@ -60,7 +60,7 @@ def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
 
 
 def finished_svg(data: bytes, note: Note | None) -> bytes:
-    """Return an SVG of Qt's with crisp heat maps, letters as outlines and the note in it."""
+    """Return an SVG of Qt's with crisp heat maps, letters as outlines and the note inside."""
     text = NO_CHARACTER.sub("\ufffd", data.decode("utf-8", "replace"))
     text = _TEXT.sub(_outlined, _IMAGE.sub(_enlarged, text))
     text = _MOVED.sub(_as_thick_as_asked, text)
@@ -79,7 +79,7 @@ _IMAGE = re.compile(r"<image\b[^>]*?>")
 def _enlarged(found: re.Match[str]) -> str:
     """Return an image of an SVG with more pixels if it is drawn enlarged.
 
-    Viewers smooth what they enlarge, whatever the file asks for, but a cell has to keep its edges.
+    Viewers smooth enlarged images, whatever the file asks for, but a cell has to keep its edges.
     """
     element = found[0]
     sides = [re.search(rf'\b{name}="([\d.]+)"', element) for name in ("width", "height")]
@@ -143,7 +143,7 @@ _POINT = re.compile(r"([-+.\de]+)([ ,])([-+.\de]+)")
 def _as_thick_as_asked(found: re.Match[str]) -> str:
     """Return a group of an SVG with the lines whose width is in pixels at their places.
 
-    Not all viewers know the word of SVG for such lines, and make them as wide as the plot is large.
+    Some viewers do not know SVG's attribute for such lines, and enlarge the lines with the plot.
     """
     before, numbers, after, inner = found.groups()
     a, b, c, d, e, f = map(float, numbers.split(","))
@@ -172,16 +172,16 @@ _LETTERS = {
 
 
 def commands(path: QPainterPath) -> str:
-    """Return a path's outline as SVG writes it; asked one by one, its points take long."""
+    """Return a path's outline as SVG; Qt's stream is faster than asking for each point."""
     data = QByteArray()
     QDataStream(data, QIODevice.OpenModeFlag.WriteOnly) << path
-    begin, size = 4, _ELEMENT.size * path.elementCount()  # their number comes before them
+    begin, size = 4, _ELEMENT.size * path.elementCount()  # the number of points comes first
     points = _ELEMENT.iter_unpack(bytes(data.data())[begin : begin + size])
     return " ".join(f"{_LETTERS[kind]}{x:.2f} {y:.2f}" for kind, x, y in points)
 
 
 def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
-    """Return every frame as a page of a PDF; `report` is given the share done, and may end it."""
+    """Return every frame as a page of a PDF; `report` gets the share done, and may end the work."""
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)

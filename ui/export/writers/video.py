@@ -1,4 +1,4 @@
-"""MP4, WebM and GIF, by PyAV: frames are passed on, and none is kept."""
+"""MP4, WebM and GIF, by PyAV: frames are passed on, and no frame is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONS = {
     ),
 }
 _SOUND = {".mp4": "aac", ".webm": "libopus"}
-_BITS = 64_000  # of sound, a second: ticks are short, and it has one channel
+_BITS = 64_000  # bits of sound a second: ticks are short, and there is one channel
 _HUNDREDTH = Fraction(1, 100)
 _THREADS = 4  # threads of an encoder, on every machine: x264 makes another file with another number
 _BT709 = 1  # colour matrix, primaries and transfer of HD video, as H.273 numbers them
@@ -37,15 +37,15 @@ _BT709 = 1  # colour matrix, primaries and transfer of HD video, as H.273 number
 class CodedFrame(NamedTuple):
     """A frame as an encoder of H.264 or VP9 gives it; times are frames of its segment."""
 
-    shown: int  # when it is shown, and when it is decoded
+    shown: int  # shown, decoded: its times
     decoded: int
     lasts: int
-    key: bool  # whether it can be decoded without another
+    key: bool  # whether the frame can be decoded without another
     data: bytes
 
 
 class SegmentEncoder:
-    """Encodes a segment of a film: the same wherever, and after whichever other, it is made."""
+    """Encodes a segment of a film: the same on every machine, and after any other segment."""
 
     def __init__(self, ending: str, size: tuple[int, int], fps: int) -> None:
         _, codec, options = _OPTIONS[ending]
@@ -58,7 +58,7 @@ class SegmentEncoder:
         self._context, self._fps, self._count = context, fps, 0
 
     def add(self, frame: av.VideoFrame | None) -> list[CodedFrame]:
-        """Encode the next frame; None: encode all that is left. Return what is ready."""
+        """Encode the next frame; None: encode all that is left. Return the finished frames."""
         if frame is not None:
             frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
             self._count += 1
@@ -88,7 +88,7 @@ class VideoFrames:
         self._reformatter = VideoReformatter()
 
     def prepare(self, image: QImage) -> av.VideoFrame:
-        """Return it in the colours of video."""
+        """Return the image in the colours of video."""
         return self._reformatter.reformat(
             av.VideoFrame.from_numpy_buffer(pixels_of(image), format="bgra"),
             format="yuv420p",
@@ -101,7 +101,7 @@ class VideoFrames:
 
 
 class VideoWriter(VideoFrames):
-    """Writes MP4 or WebM, in segments that are encoded each on its own."""
+    """Writes MP4 or WebM, in segments; each segment is encoded on its own."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class VideoWriter(VideoFrames):
         container, codec, options = _OPTIONS[ending]
         self._box = av.open(out, "w", format=container)
         self._box.metadata["comment"] = note
-        # Its encoder gives the file its head, and encodes nothing.
+        # This stream's encoder gives the file its head, and encodes nothing.
         stream = self._box.add_stream(codec, rate=fps, options=options)
         assert isinstance(stream, av.VideoStream)
         _set_up(stream.codec_context, size, fps)
@@ -166,7 +166,7 @@ class VideoWriter(VideoFrames):
             self._sound.add_until(Fraction(self._count, self._fps))
 
     def close(self) -> None:
-        """Write what the encoders still have, and the end."""
+        """Write the frames that the encoders still have, and the end."""
         self._end_segment()
         if self._sound is not None:
             self._sound.close()
@@ -212,12 +212,12 @@ class _SoundTrack:
         self._box.mux(self._stream.encode(frame))
 
     def close(self) -> None:
-        """Write what the encoder still has."""
+        """Write the sound that the encoder still has."""
         self._box.mux(self._stream.encode(None))
 
 
 class GifWriter:
-    """Writes a GIF: one palette from a few samples, no dithering, only what has changed.
+    """Writes a GIF: one palette from a few samples, no dithering, only the changes.
 
     Dithering would differ in every frame: the file would be ten times as large.
     """
@@ -237,7 +237,7 @@ class GifWriter:
         self._last: av.VideoFrame | None = None
 
     def prepare(self, image: QImage) -> av.VideoFrame:
-        """Return a copy, because the filter compares it with the next one."""
+        """Return a copy of the image, because the filter compares it with the next image."""
         return av.VideoFrame.from_ndarray(pixels_of(image), format="bgra")
 
     def sample(self, frame: av.VideoFrame) -> None:
@@ -308,7 +308,7 @@ class GifWriter:
             self._box.mux(self._stream.encode(frame))
 
     def close(self) -> None:
-        """Write what is left, the comment and the end."""
+        """Write the frames that are left, the comment and the end."""
         self._source.push(None)
         self._drain()
         self._box.mux(self._stream.encode(None))

@@ -1,4 +1,4 @@
-"""Animated WebP, lossless, written a frame at a time: only what has changed.
+"""Animated WebP, lossless, written a frame at a time: only the changes.
 
 PyAV's libwebp_anim is as quick (240 frames of 720p in 2.8 s of the processor, here 2.9 s), as small
 (2.88 MB both) and as exact. But it keeps the whole file in memory until its end (after the last
@@ -24,13 +24,13 @@ from ui.export.writers.pixels import Patch
 
 _SECOND = Fraction(1, 1000)
 _HAS_XMP, _HAS_ALPHA, _MOVES = 0x04, 0x10, 0x02
-_REPLACE = 0x02  # a frame replaces what is below it, instead of being drawn over it
+_REPLACE = 0x02  # a frame replaces the picture below, instead of being drawn over it
 
 
 class WebpWriter:
     """Writes an animation.
 
-    alpha: whether frames have transparent parts: then they replace what is below them.
+    alpha: whether frames have transparent parts: then they replace the picture below them.
     """
 
     def __init__(

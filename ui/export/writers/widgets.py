@@ -1,7 +1,8 @@
 """Widgets as SVG or PDF.
 
-Neither of Qt's painters keeps a widget inside its place as pixels do: that of SVG asks the whole
-window for the clip, that of PDF for none. So each widget is drawn alone, inside a clip of ours.
+Neither of Qt's painters keeps a widget inside its place as pixels do: the SVG painter asks the
+whole window for the clip, the PDF painter asks for none. So each widget is drawn alone, inside a
+clip of ours.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from PySide6.QtGui import QPaintEngine, QPainter, QPicture, QRegion
 from PySide6.QtWidgets import QWidget
 
 COVERED = "covered"
-"""The property of a widget that lies under another and is not drawn, nor are its letters."""
+"""The property of a widget that lies under another: neither it nor its letters are drawn."""
 
 
 def paint_widgets(
     painter: QPainter, widget: QWidget, corner: QPoint, without: Collection[QWidget] = ()
 ) -> None:
-    """Draw a widget and everything visible in it, but those that are left out."""
+    """Draw a widget and all visible widgets in it, except `without`."""
     _paint(painter, widget, corner, QRect(corner, widget.size()), without)
 
 
@@ -48,6 +49,6 @@ def _paint(
 
 
 def _alone(widget: QWidget, painter: QPainter, corner: QPoint) -> None:
-    """Draw a widget without those in it."""
-    # Called on its class, because a graphics view has another function of this name.
+    """Draw a widget without its children."""
+    # Called on `QWidget`, because a graphics view has another function of this name.
     QWidget.render(widget, painter, corner, QRegion(), QWidget.RenderFlag(0))

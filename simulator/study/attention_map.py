@@ -45,7 +45,7 @@ class MapSettings:
     rest: Mask | None = None
 
     def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
-        """Return the mask that they make of so many rows and keys."""
+        """Return the mask that the settings make of so many rows and keys."""
         mask = (self.rest or Mask(0, 0)).of_lengths(seqlen_q, seqlen_k)
         return replace(mask, causal=self.causal, window=self.window, sinks=self.sinks)
 
@@ -66,7 +66,7 @@ class RowWeights:
     visible: int  # keys that the mask leaves; with 0 all weights are 0
     # (k,) int, visible keys by descending weight; of equal ones the earlier comes first
     strongest: Ints
-    # In bits; 0 for a row that sees nothing. Of the weights among the keys: without a sink's.
+    # In bits; 0 for a row that sees nothing. It is of the keys' weights, without a sink's.
     entropy: float
 
 
@@ -88,7 +88,7 @@ class HeadDifference:
     # first, second: the heads
     first: int
     second: int
-    weights: F32  # (rows, Nk) float32, weights of the first minus those of the second, -1 to 1
+    weights: F32  # (rows, Nk) float32, weights of the first less the second's, -1 to 1
     # (rows,) float64, half the sum of the absolute differences: the share of the weight that is on
     # other keys, 0 for the same row and 1 for rows with no key in common
     moved: F64
@@ -99,7 +99,7 @@ class AttentionMaps:
     """Weights of some heads, all under the same settings; arrays are read-only."""
 
     settings: MapSettings  # what they were made with
-    # which pairs are visible under them; `Mask.of_head` says it of a head of the workload
+    # the visible pairs under the settings; `Mask.of_head` has the mask of a head of the workload
     mask: Mask
     heads: tuple[int, ...]  # the query heads, in the order of the first axis
     rows: range  # the query rows, in the order of the second axis
@@ -133,7 +133,7 @@ class AttentionMaps:
         )
 
     def lookup(self, head: int, row: int, v: F32) -> Lookup:
-        """Return what a row reads from V.
+        """Return the lookup of a row in V.
 
         v: (Nk, dv) float32, values of the head's KV head.
         """
@@ -152,7 +152,7 @@ class AttentionMaps:
         return Lookup(key, float(found.weights[key]), frozen(soft), frozen(hard), distance)
 
     def difference(self, first: int, second: int) -> HeadDifference:
-        """Return the weights of one head minus those of another."""
+        """Return the difference of two heads: the weights of the first less the second's."""
         weights = self.of(first) - self.of(second)
         moved = np.abs(weights).sum(axis=1, dtype=np.float64) / 2
         return HeadDifference(first, second, frozen(weights), frozen(moved))
@@ -206,7 +206,7 @@ class HeadScores:
     ) -> AttentionMaps:
         """Return the weights of the heads, or of some of them, under `settings`.
 
-        settings: none for those of the workload.
+        settings: None for the workload's settings.
         heads: some heads of the part; None for all.
         Raises InputError: a temperature that leaves no usable scale, or a negative window or count
             of sinks.
@@ -251,7 +251,7 @@ class HeadScores:
         )
 
     def _factor(self, settings: MapSettings) -> float:
-        """Return what Q K^T is multiplied by, after checking that the settings can be used."""
+        """Return the factor of Q K^T, after checking that the settings can be used."""
         for key in ("window", "sinks"):
             value = getattr(settings, key)
             if isinstance(value, int) and value < 0:
@@ -324,8 +324,8 @@ def _largest(values: F32, most: int) -> Ints:
 def _softmax_into(out: F32, scores: F64, sinks: F64 | None = None) -> F64:
     """Fill `out` with the softmax of each row of `scores`; return the entropies in bits.
 
-    If rows have `sinks`, (rows,), these are a part of its denominator; the entropies are those of
-    the weights among the keys.
+    If rows have `sinks`, (rows,), the denominator includes them; the entropies are of the keys'
+    weights alone.
 
     Differences from the maximum are computed in float64, so that float32 rounds only small numbers:
     an exponent x is off by at most x 2**-24, and so x exp(x) by less than 1e-7. `scores` is

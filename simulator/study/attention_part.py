@@ -28,7 +28,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class MapPart:
-    """Heads and rows of a workload that fit into `Limits.weights`, and what they leave out."""
+    """Heads and rows of a workload that fit into `Limits.weights`, and why others are left out."""
 
     heads: tuple[int, ...]  # query heads, ascending
     rows: range  # query rows
@@ -36,7 +36,7 @@ class MapPart:
 
 
 def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> MapPart:
-    """Return what is shown of a workload at once: all, one head, or rows of it around one."""
+    """Return the part of a workload that is shown at once: all, a head, or its rows near `row`."""
     heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
     if rows * keys > limits.of_a_head:
         some = min(rows, max(limits.fewest_rows, limits.of_a_head // keys))

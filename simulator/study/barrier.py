@@ -1,7 +1,7 @@
 """A kernel without one of its barriers, and the race that a detector sees in it.
 
-The detector runs kernels, which this package does not know: it is given one, or shows what one has
-seen before.
+The detector runs kernels, which this package does not know: callers pass a detector, or else get a
+race that was recorded.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ class BarrierRace:
     """A write and a read of shared memory that nothing orders any more."""
 
     kernel: str  # its name
-    # barrier, at: what was taken away, and its line: ``__syncthreads()``, ``flash2.cu:77``
+    # barrier, at: the barrier that was taken away, and its line: ``__syncthreads()``,
+    # ``flash2.cu:77``
     barrier: str
     at: str
-    tensor: str  # what lies there
+    tensor: str  # the tensor in this memory
     writes: str  # writes, reads: lines of the kernel
     reads: str
     writer: int  # writer, reader: threads of one block, counted from 0
     reader: int
-    seen: str = RECORDED  # where, in a few words
+    seen: str = RECORDED  # where it was seen, in a few words
 
 
 Watch = Callable[[Workload, str], BarrierRace]
@@ -40,12 +41,12 @@ Watch = Callable[[Workload, str], BarrierRace]
 
 @cache
 def _records() -> dict[str, dict[str, object]]:
-    """Return the file of what has been seen, by barrier."""
+    """Return the recorded races, by barrier."""
     return tomllib.loads((ASSETS / "barriers.toml").read_text(encoding="utf-8"))
 
 
 def ways(w: Workload) -> dict[str, object]:
-    """Return what of a workload decides which threads meet."""
+    """Return the values of a workload that decide which threads meet."""
     return {"algorithm": w.algorithm, "dtype": w.dtype, "rows": w.rows, "cols": w.cols,
             "head_dim": w.head_dim}  # fmt: skip
 

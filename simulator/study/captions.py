@@ -1,7 +1,7 @@
-"""What the numbers in captions of lessons are asked of: a step's scenario, cursor and run.
+"""The sources of numbers in captions of lessons: a step's scenario, cursor and run.
 
-A study's own numbers stand beside it, in its folder's ``captions``; `FUNCTIONS` has those of all
-modules that have been imported.
+A study's own numbers stand in its folder's ``captions``; `FUNCTIONS` has the numbers of all
+imported modules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def known(function: Function) -> Function:
 
 
 def once_a_run(make: Callable[[Trace, *Ts], T]) -> Callable[[Trace, *Ts], T]:
-    """Remember what a function makes of a run for as long as the run lives."""
+    """Remember a function's results for a run for as long as the run lives."""
     found: WeakKeyDictionary[Trace, dict[tuple[*Ts], T]] = WeakKeyDictionary()
 
     def remembered(trace: Trace, *args: *Ts) -> T:
@@ -60,14 +60,14 @@ def once_a_run(make: Callable[[Trace, *Ts], T]) -> Callable[[Trace, *Ts], T]:
 
 
 def named(key: str, name: str, table: Mapping[str, T], between: str = ", ") -> T:
-    """Return what has a name in a table; names that are not there are refused."""
+    """Return the entry of a table by its name; names that are not there are refused."""
     if name not in table:
         raise refuse("", key, name, f"one of {between.join(table)}")
     return table[name]
 
 
 def chosen(key: str, value: str | int, values: Iterable[V]) -> V:
-    """Return the one of some values that is meant; others are refused."""
+    """Return the one of `values` that is written as `value`; any other is refused."""
     return named(key, str(value), {str(each): each for each in values})
 
 
@@ -86,7 +86,7 @@ def program_of(scenario: Scenario) -> TileProgram:
 
 _WITH_CELLS = ("Q", "K", "V", "C", "S", "m", "l", "O")
 _LARGE = 16 * MIB
-"""Bytes of Q, K and V from which a run goes with the step that asks for it."""
+"""Bytes of Q, K and V from which a run is not kept beyond the step that asks for it."""
 
 
 def _trace(scenario: Scenario) -> Trace:
@@ -98,16 +98,16 @@ _kept_trace = lru_cache(maxsize=2)(_trace)
 
 
 def usual_run(scenario: Scenario) -> Trace:
-    """Return the run of a scenario on NumPy, for callers that have no run of it."""
+    """Return the run of a scenario on NumPy, for callers that have no run."""
     stored = stored_bytes(program_of(scenario).workload, ("Q", "K", "V"))
     return _trace(scenario) if sum(stored.values()) >= _LARGE else _kept_trace(scenario)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the expressions of a step may ask for; nothing is computed before it is needed."""
+    """The numbers that expressions of a step may ask for; each is computed when it is needed."""
 
-    scenario: Scenario  # the step's
+    scenario: Scenario  # the scenario of the step
     cursor: Cursor  # the place of the step
     most_scores: int = RUN_SCORES  # scores of a run whose end may be asked for
     watch: Watch = recorded_race  # shows the race in the run's kernel without a barrier
@@ -135,7 +135,7 @@ class Numbers:
 
     @property
     def first_head(self) -> int:
-        """The head at the cursor; the first of those that are packed into it."""
+        """The head at the cursor; the first of the heads that are packed into it."""
         return self.head * self.workload.group
 
     @cached_property
@@ -150,7 +150,7 @@ class Numbers:
         return HeadScores(single, inputs, part).maps()
 
     def single(self, row: int) -> tuple[int, int]:
-        """Return the head that a row is of and which of its rows it is, where heads are packed."""
+        """Return the head of a row, and the row's number in this head, where heads are packed."""
         return self.workload.single(self.head, row)
 
     def as_if(self, algorithm: str) -> Workload:
@@ -160,12 +160,12 @@ class Numbers:
         return self.workload.as_algorithm(named("algorithm", algorithm, ALGORITHMS).name)
 
     def figures(self, algorithm: str) -> Figures:
-        """Return what an algorithm asks from end to end."""
+        """Return the figures of an algorithm's whole run."""
         return figures_of(self.as_if(algorithm))
 
 
 def gpu_named(n: Numbers, name: str) -> Gpu:
-    """Return a GPU preset; the scenario's if none is said."""
+    """Return a GPU preset; the scenario's if there is no name."""
     return named("GPU", name, gpus()) if name else n.workload.gpu
 
 

@@ -33,7 +33,7 @@ class Position:
     # the current visit, or between two visits the last one done; None before the first
     visit: Visit | None
     counters: Counters  # requested bytes and FLOPs so far
-    seconds: float  # what they take on the chosen GPU
+    seconds: float  # time of these on the chosen GPU
     on_chip: int  # most shared memory, bytes, that the tiles of `visit` take at once
     finished: bool  # whether its run is over
 
@@ -48,7 +48,7 @@ class Totals:
     compulsory: int  # distinct bytes that each launch reads or writes
     duration: Duration  # on the chosen GPU
     peak: int  # most shared memory, bytes, that tiles of full size take at once
-    # bytes that the numbers of pairs that it makes take in HBM; 0 where none leaves the chip
+    # bytes in HBM of the numbers of pairs that it makes; 0 where none leaves the chip
     square: int
 
     @property
@@ -65,15 +65,15 @@ class Lockstep:
     by_tile: tuple[Position, ...]
     # the others have done the visits that fit into the simulated time of the one that is shown
     by_time: tuple[Position, ...]
-    spent: Duration  # whose time that is
-    seconds: float  # how long it is
+    spent: Duration  # the duration of the one that is shown
+    seconds: float  # the simulated time of the one that is shown
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
     """The result of an engine's whole run of one algorithm."""
 
-    engine: str  # which one
+    engine: str  # its name
     max_abs_error: float  # largest difference of O from float64, over `checked_rows` rows
     checked_rows: int  # rows that were compared
     seconds: float  # the engine's time, without the check
@@ -82,7 +82,7 @@ class EngineRun:
 class Comparison:
     """Tile programs that differ only in the algorithm.
 
-    program: the one that is shown; the others are made here.
+    program: the program that is shown; the others are made here.
     """
 
     def __init__(self, program: TileProgram) -> None:
@@ -106,14 +106,14 @@ class Comparison:
 
     @cached_property
     def clocks(self) -> dict[Algorithm, Duration]:
-        """By what they keep pace: their times, or data sheets if some have no model."""
+        """The durations by which all keep pace: by model, or data sheets if some have no model."""
         own = {name: duration_of(program) for name, program in self.programs.items()}
         if all(each.model for each in own.values()):
             return own
         return {name: least_duration(program) for name, program in self.programs.items()}
 
     def at(self, snapshot: Snapshot) -> Lockstep:
-        """Return where all are while the one that is shown is at a snapshot's cursor.
+        """Return the positions of all while the one that is shown is at a snapshot's cursor.
 
         Of the one that is shown every op that is done counts; the others are between two visits.
         """
@@ -131,7 +131,7 @@ class Comparison:
         return Lockstep(tuple(by_tile), tuple(by_time), clock, seconds)
 
     def after(self, name: Algorithm, visits: int) -> Position:
-        """Return where an algorithm is after some number of its visits."""
+        """Return the position of an algorithm after some number of its visits."""
         program = self.programs[name]
         counters = program.counters(visits)
         visit = program.visit(visits - 1) if visits else None
@@ -147,7 +147,7 @@ class Comparison:
 
 
 def position_of(snapshot: Snapshot) -> Position:
-    """Return where the run of a snapshot is."""
+    """Return the position of a snapshot's run."""
     program = snapshot.program
     whole = snapshot.cursor.op == len(snapshot.ops) - 1
     done = snapshot.cursor.visit + whole
@@ -169,7 +169,7 @@ _LONGEST = 2**17
 
 @dataclass(frozen=True, slots=True)
 class AtScale:
-    """What the figures of a short run would be if it were long, in tiles of published kernels."""
+    """The figures that a short run would have if it were long, in tiles of published kernels."""
 
     keys: int  # N of the long run
     rows: int  # rows, cols: its tiles, by the rule ``fa2``
@@ -194,15 +194,15 @@ class AtScale:
 def at_scale(program: TileProgram) -> AtScale | None:
     """Return the long run to compare a short one with; None if the run itself is long enough.
 
-    A run is short if the baseline requests less than half as many times the bytes of the algorithm
-    that saves most as it would at `SCALE_N` keys in the tiles of published kernels. Only those that
-    make the same are compared: O, or gradients.
+    A run is short if the baseline's bytes over the bytes of the algorithm that saves most are less
+    than half of this ratio at `SCALE_N` keys in the tiles of published kernels. Only algorithms
+    with the same result are compared: O, or gradients.
     """
     w = program.workload
     long = long_workload(w)
     if long is None:
         return None
-    others = long.as_algorithm(BASELINE.name)  # of them tiles are told, not of single tokens
+    others = long.as_algorithm(BASELINE.name)  # the baseline's tiles are told, not single tokens
     rows, cols = others.rows, others.cols
     there = _requested(long)
     here = _requested(w)
@@ -264,10 +264,10 @@ def visit_shared_bytes(program: TileProgram, index: int) -> int:
 
 
 def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
-    """Return a key by which one can tell whether results of all still fit a trace.
+    """Return a key that tells whether results of `run_all` still fit a trace.
 
-    It is the same for traces of scenarios that differ in nothing but the algorithm and that
-    run on the same arrays, while those are alive.
+    The key is the same for traces of scenarios that differ in the algorithm alone and run on the
+    same arrays, while these are alive.
     """
     tables = scenario_tables(trace.workload.scenario)
     attention = {k: v for k, v in tables.get("attention", {}).items() if k != "algorithm"}
@@ -275,10 +275,10 @@ def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
 
 
 def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[str, EngineRun]:
-    """Run all of them on their engines, from the first tile to the last.
+    """Run all compared algorithms on their engines, from the first tile to the last.
 
     progress: told the share done, 0 to 1; may raise to stop.
-    Returns: by algorithm.
+    Returns: the runs by algorithm.
     """
     out: dict[str, EngineRun] = {}
     names = beside(trace.workload.algorithm)
@@ -298,7 +298,7 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
 
 
 def _part(progress: Progress, number: int, runs: int, share: float) -> None:
-    """Report the share of all that is done when some share of run `number` is."""
+    """Report the share of all runs that is done, from the share of run `number`."""
     progress((number + share) / runs)
 
 
@@ -311,6 +311,6 @@ def _totals(name: Algorithm, program: TileProgram) -> Totals:
         compulsory=compulsory_bytes(program.workload),
         duration=duration_of(program),
         peak=program.peak_shared_bytes,
-        # Each cell is written once, so the written bytes are the bytes that they take.
+        # Each cell is written once, so the written bytes are the bytes of the pairs.
         square=sum(n for name, n in counters.write.items() if TENSORS[name].of_pairs),
     )

@@ -1,4 +1,4 @@
-"""What can be chosen of the algorithms side by side."""
+"""The choices for the algorithms side by side."""
 
 from __future__ import annotations
 

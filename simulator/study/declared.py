@@ -1,7 +1,7 @@
-"""What studies declare for lessons: the choices of their panels, and numbers of their captions.
+"""The declarations of studies for lessons: choices of their panels, numbers of their captions.
 
-A study's module ``choices`` declares the ones, its module ``captions`` the others; both do so when
-they are imported, and `load` imports those of all studies.
+A study's module ``choices`` declares the choices, its module ``captions`` the numbers, when they
+are imported; `load` imports these modules of all studies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 from simulator.base.choices import Choice
 
 CHOICES: dict[str, tuple[Choice, ...]] = {}
-"""The choices of studies by the title of their panel; a lesson makes those that have a key."""
+"""The choices of studies by the title of their panel; a lesson can make choices with a key."""
 
 
 def declared(title: str, *choices: Choice) -> tuple[Choice, ...]:

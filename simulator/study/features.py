@@ -1,7 +1,8 @@
-"""How far Performer's random features are from the softmax whose weights they estimate.
+"""The errors of Performer's random features against the softmax whose weights they estimate.
 
 The mean of the features' products is exp(q·k / sqrt(d)), so the error falls as 1 / sqrt(r) once r
-is large enough: their spread grows with exp(|q + k|²), and trained heads have long q and k.
+is large enough: the spread of the products grows with exp(|q + k|²), and trained heads have long q
+and k.
 
 References
 ----------
@@ -24,7 +25,7 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import BASELINE
 
 Progress = Callable[[float], object]
-"""Is given the share done, 0 to 1; may raise to stop."""
+"""Takes the share done, 0 to 1; may raise to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class FeatureErrors:
 
     features: tuple[int, ...]  # numbers of random features, rising
     errors: F64  # (features, seeds) float64, of each number and of each draw of directions
-    elu1: float  # that of elu(x) + 1, which is no estimate of a softmax
+    elu1: float  # the error of elu(x) + 1, which is no estimate of a softmax
 
     @property
     def means(self) -> F64:
@@ -59,7 +60,7 @@ def feature_errors(
     seeds: Sequence[int],
     progress: Progress | None = None,
 ) -> FeatureErrors:
-    """Return the errors of a head's O with so many features, for each of some draws, in float64.
+    """Return the errors of a head's O for each number of features and each draw, in float64.
 
     w: mask, scale and temperature; its algorithm does not matter.
     head: query head, of `w` without packing.
@@ -96,7 +97,7 @@ def feature_errors(
 def _similar(q: F64, k: F64, size: int, seed: int) -> F64:
     """Return φ(q)·φ(k), with factors for each row and for all keys, which the division takes out.
 
-    So no row's features are all 0, as they would be far from the directions.
+    The factors keep a row's features from being all 0 if the row is far from the directions.
     """
     depth = q.shape[1]
     directions = FeatureMap("performer", size, depth).drawn(seed).astype(np.float64)

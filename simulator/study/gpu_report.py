@@ -1,4 +1,4 @@
-"""What the checks on a GPU have measured; only this module reads their report.
+"""The measurements of the checks on a GPU; only this module reads their report.
 
 ``kernels.check`` writes docs/gpu/report.json. A figure that belongs to a run contains the run's
 `signature`; it is shown only for exactly that workload.
@@ -31,7 +31,7 @@ Report = dict[str, Any]
 class Measured:
     """A run that was timed on a GPU."""
 
-    algorithm: str  # which one
+    algorithm: str  # its name in scenarios
     gpu: str  # the device, as its driver names it
     seconds: float  # median time of a launch
     rate: float  # FLOP/s
@@ -76,7 +76,7 @@ def signature(w: Workload) -> dict[str, Any]:
 
 
 def _pattern(mask: Mask) -> dict[str, Any]:
-    """Return what else a mask hides; nothing if it is a simple one, as older reports have it."""
+    """Return the other conditions of a mask; nothing for a simple mask, as in older reports."""
     moved = {"align": mask.align} if mask.moved else {}
     if mask.simple:
         return moved
@@ -109,8 +109,8 @@ def measured_dram(w: Workload, report: Report) -> int | None:
 def _figures(report: Report, key: str, w: Workload) -> Iterator[dict[str, Any]]:
     """Yield the figures of one name that were measured on exactly this workload.
 
-    Figures of a failed check are not used, nor those of a machine without a name. Only NumPy makes
-    faults, so no GPU has run such a workload.
+    Figures of a failed check, or of a machine without a name, are not used. Only NumPy makes
+    faults, so no GPU has run a workload with faults.
     """
     if w.faults.on or not isinstance(_table(report.get("machine")).get("GPU"), str):
         return

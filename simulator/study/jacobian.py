@@ -2,7 +2,7 @@
 
 ``dp_i / ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is ``diag(p) - p pᵀ``. It is symmetric,
 has no negative eigenvalue, and each row sums to 0, because what one key gains the others lose.
-Where one key has all the weight it is 0, and scores learn nothing.
+Where one key has all the weight, the Jacobian is 0, and scores learn nothing.
 
 References
 ----------
@@ -62,9 +62,9 @@ def jacobian_norm(p: ArrayLike, beside: float = 0.0) -> float:
 
 
 def others(p: ArrayLike, beside: float = 0.0) -> F64:
-    """Return ``1 - p`` of each weight, of the largest as the sum of the others.
+    """Return ``1 - p`` of each weight; for the largest it is the sum of the others.
 
-    `beside`: the weight of what is no key, with which they sum to 1.
+    `beside`: the weight that is on no key; with it the weights sum to 1.
     """
     weights = np.asarray(p, dtype=np.float64)
     out = 1.0 - weights
@@ -81,7 +81,7 @@ def row_jacobian(
     weights: (Nk,), 0 for hidden keys; they are divided by their sum.
     seen: (Nk,) bool, keys that the row sees.
     most: keys that are shown at most: the strongest, of equal ones the first.
-    sink: whether what they lack to 1 is the weight of a sink.
+    sink: whether the rest up to 1 is the weight of a sink.
     """
     keys = np.flatnonzero(np.asarray(seen))
     if not keys.size:

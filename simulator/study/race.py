@@ -1,7 +1,7 @@
 """Whole runs of the compared algorithms as a race by simulated time, at a realistic length.
 
-Nothing here has a clock: where everybody is follows from a time on the GPU. One head does not fill
-a GPU, so as many copies of the run go side by side as published figures measure.
+Nothing here has a clock: all positions follow from a time on the GPU. One head does not fill a GPU,
+so as many copies of the run go side by side as published figures measure.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from simulator.timing.duration import Duration, duration_of
 from simulator.timing.run_time import Bound
 
 RUN_SECONDS = 6.0
-"""How long the slowest runs at speed 1, for those who watch."""
+"""Seconds that the slowest run takes on show at speed 1."""
 START_SECONDS, FINISH_SECONDS = 0.5, 1.5
-"""How long a film shows everybody at the start, and the result."""
+"""Seconds that a film shows the start, and the result."""
 FILM_SECONDS = START_SECONDS + RUN_SECONDS + FINISH_SECONDS
 HIDDEN = 2048
 """Heads times head dimension in which attention is measured with 16 384 tokens (Dao 2023, 4.1)."""
@@ -49,7 +49,7 @@ class RaceLane:
     total: Totals  # figures of a single run
     duration: Duration  # of all copies
     launches: tuple[RunLaunch, ...]  # its launches
-    place: int  # 1 for the first; those who take equally long share a place
+    place: int  # 1 for the first; lanes that take equally long share a place
 
     @property
     def algorithm(self) -> Algorithm:
@@ -95,7 +95,7 @@ class Race:
     comparison: Comparison  # their programs
     copies: int  # of each, side by side
     lanes: tuple[RaceLane, ...]  # in the order in which algorithms are shown
-    left_out: tuple[Algorithm, ...]  # those without a model, where others have one
+    left_out: tuple[Algorithm, ...]  # algorithms without a model, where others have one
     tiles_factor: float  # what `time_factor` would be if every pair were visible
 
     @property
@@ -110,31 +110,31 @@ class Race:
 
     @property
     def first(self) -> RaceLane:
-        """The one that finishes first; of several the one that is shown first."""
+        """The lane that finishes first; of several the one that is shown first."""
         return min(self.lanes, key=lambda lane: lane.seconds)
 
     @property
     def last(self) -> RaceLane:
-        """The one that finishes last."""
+        """The lane that finishes last."""
         return max(self.lanes, key=lambda lane: lane.seconds)
 
     @property
     def time_factor(self) -> float:
-        """How many times as long as the first the last takes."""
+        """The time of the last lane over the time of the first."""
         return self.last.seconds / self.first.seconds
 
     @property
     def mask_factor(self) -> float:
-        """How much of `time_factor` is there because the first skips hidden tiles: the rest."""
+        """The rest of `time_factor`: the effect of hidden tiles that the first lane skips."""
         return self.time_factor / self.tiles_factor
 
     @property
     def byte_factor(self) -> float:
-        """How many times the bytes of the first the last requests."""
+        """The requested bytes of the last lane over the bytes of the first."""
         return self.last.total.counters.bytes / self.first.total.counters.bytes
 
     def at(self, seconds: float) -> tuple[Standing, ...]:
-        """Return where everybody is some simulated seconds after the start."""
+        """Return the standings some simulated seconds after the start."""
         return tuple(self._standing(lane, seconds) for lane in self.lanes)
 
     def _standing(self, lane: RaceLane, seconds: float) -> Standing:
@@ -159,8 +159,8 @@ def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> fl
 def race_of(program: TileProgram) -> Race:
     """Return the race for the program that is shown, at a realistic length if it is short.
 
-    Those run that make the same: forward passes, or backward passes. Times by model and times of
-    data sheets are not set against each other, so the model's are preferred.
+    Only algorithms with the same result run: forward passes, or backward passes. Times by model are
+    not compared with times of data sheets, so if some have a model, only these run.
     """
     long = long_workload(program.workload)
     comparison = comparison_of(program) if long is None else Comparison(tile_program(long))

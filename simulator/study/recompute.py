@@ -36,12 +36,12 @@ class Passes:
 
     @property
     def bytes(self) -> int:
-        """Requested bytes of both."""
+        """Requested bytes of both passes."""
         return sum(each.bytes for each in self.counters)
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of all that is kept between them."""
+        """Bytes of all tensors that are kept between the passes."""
         return sum(self.kept.values())
 
 
@@ -54,7 +54,7 @@ class Trade:
 
     @property
     def both(self) -> tuple[Passes, Passes]:
-        """The two, the one that stores first."""
+        """Both ways, the one that stores P first."""
         return self.stored, self.again
 
     @property
@@ -64,19 +64,19 @@ class Trade:
 
     @property
     def paid(self) -> int:
-        """FLOPs that it computes more; below 0 where skipped tiles save more than S costs."""
+        """FLOPs that this backward pass adds; below 0 if skipped tiles save more than S costs."""
         return self.again.counters[1].flops - self.stored.counters[1].flops
 
 
 def kept_bytes(program: TileProgram) -> dict[str, int]:
-    """Return how large each tensor is that a backward pass finds in HBM of its forward pass."""
+    """Return the bytes of each tensor that a forward pass leaves in HBM for its backward pass."""
     return stored_bytes(program.workload, program.kept)
 
 
 def passes_of(w: Workload, backward: Algorithm) -> Passes:
     """Return a backward pass and its forward pass on a workload.
 
-    Raises InputError: the workload is none of theirs.
+    Raises InputError: the algorithms cannot run the workload.
     """
     forward = ALGORITHMS[backward].forward
     assert forward is not None
@@ -93,7 +93,7 @@ LENGTHS = tuple(2**power for power in range(8, 18))
 
 @lru_cache(maxsize=4)
 def over_lengths(w: Workload) -> tuple[tuple[int, Trade], ...]:
-    """Return the same at other N, in the tiles of published kernels; nothing where N is fixed."""
+    """Return the trade at other N, in the tiles of published kernels; nothing where N is fixed."""
     if w.mask.of_these_lengths:
         return ()
     rows, cols = rule_tiles(w)["fa2"]
@@ -105,7 +105,7 @@ def over_lengths(w: Workload) -> tuple[tuple[int, Trade], ...]:
 
 @lru_cache(maxsize=16)
 def trade_of(w: Workload) -> Trade:
-    """Return what storing P and computing it again take on a workload."""
+    """Return the trade of storing P or computing it again on a workload."""
     names = [each.name for each in ALGORITHMS.values() if each.backward]
     (stored,) = (name for name in names if ALGORITHMS[name].passes_pairs)
     (again,) = (name for name in names if not ALGORITHMS[name].passes_pairs)

@@ -93,7 +93,7 @@ class Roofline:
     places: tuple[RooflinePoint, ...]
 
     def place(self, algorithm: str, phase: Phase) -> RooflinePoint:
-        """Return one of the places."""
+        """Return the place of an algorithm in a phase."""
         return next(p for p in self.places if (p.algorithm, p.phase) == (algorithm, phase))
 
     def on(self, gpu: Gpu) -> Roofline:
@@ -113,7 +113,7 @@ class Roofline:
 
 
 def whole_phase(algorithm: str) -> Phase:
-    """Return what a run of the scenario as it is does: a backward pass is no prefill."""
+    """Return the phase of a run of the scenario as it is: a backward pass is no prefill."""
     return "backward" if ALGORITHMS[algorithm].backward else "prefill"
 
 
@@ -126,7 +126,7 @@ def roof_of(gpu: Gpu, dtype: str) -> Roof:
 def decode_workload(w: Workload) -> Workload:
     """Return the step that makes one more token: one query row, with the keys as a cache.
 
-    Without a softmax a step has a state, no cache: then it is that of the baseline.
+    Without a softmax a step has a state, no cache: then the step is the baseline's.
     """
     plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
     step = replace(plain, seqlen_q=1, mask=plain.mask.of_last_row())
@@ -161,7 +161,7 @@ def roofline_of(program: TileProgram) -> Roofline:
     """Return the place of every algorithm on the workload's GPU, made once for each program.
 
     Prefill and backward are the workload as it is; decode is the same workload with one query row.
-    The tiles are those of the workload.
+    The tiles are the workload's.
     """
     w = program.workload
     places = []

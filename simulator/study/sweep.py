@@ -1,8 +1,8 @@
 """Bytes, FLOPs, time and shared memory over other sizes and tiles of a scenario, by arithmetic.
 
-No tile program is built but for times by model. What a launch requests of each tensor is given by
-coefficients (`Cost`); they are multiplied by sums over blocks, which are made for many tile sizes
-at once.
+Tile programs are built for times by model only. Coefficients (`Cost`) give the requests of a launch
+for each tensor; they are multiplied by sums over blocks, which are made for many tile sizes at
+once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from simulator.timing.run_time import why_no_time
 
 Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
-"""Is given the share done, 0 to 1; may raise to stop."""
+"""Takes the share done, 0 to 1; may raise to stop."""
 
 MAP_SIZES = 64
 """Sizes along each side of a map."""
@@ -47,7 +47,7 @@ _AT_ONCE = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one algorithm needs of the hardware for its whole run."""
+    """The needs of one algorithm's whole run."""
 
     read: int  # read, write: requested bytes of all tensors
     write: int
@@ -96,7 +96,7 @@ class TileChoice:
 class TilingMap:
     """Figures of one algorithm over tile sizes."""
 
-    algorithm: Algorithm  # whose
+    algorithm: Algorithm  # the algorithm
     rows: tuple[int, ...]  # rows, cols: ``Br`` and ``Bc``, rising
     cols: tuple[int, ...]
     figures: tuple[tuple[Figures, ...], ...]  # by place in `rows`, then in `cols`
@@ -121,9 +121,9 @@ def sweep(
     """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
     axis: ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
-    progress: is given the share done.
-    timed: whether also the times by model; at the workload's own place they are the exact ones.
-    done: does a part for each value.
+    progress: told the share done.
+    timed: whether to add the times by model; at the workload's own place they are exact.
+    done: runs a part for each value.
     """
     kept, names = tuple(sorted(set(values))), beside(w.algorithm)
     own = [tile_program(w.as_algorithm(name)) for name in names] if timed else []
@@ -148,7 +148,7 @@ def _point(
 ) -> tuple[list[Figures], list[Duration]]:
     """Return the figures of all algorithms at a value, and their times if they are asked for."""
     exact = value == own_value(w, axis)
-    # Of each algorithm: one with a state has other tiles than it would be given.
+    # From each algorithm's workload: one with a state has tiles of its own.
     works = [workload_at(w.as_algorithm(name), axis, value) for name in beside(w.algorithm)]
     time_of = duration_of if exact else rough_duration
     times = [time_of(tile_program(work)) for work in works] if timed else []
@@ -187,7 +187,7 @@ def tiling_map(
 
 def figures_of(w: Workload) -> Figures:
     """Return the figures of a workload's whole run, as its tile program counts them."""
-    # There is no closed form here for what launches pass to each other, or for a state.
+    # There is no closed form here for tensors that launches pass on, or for a state.
     if algorithm_of(w).tensors or not algorithm_of(w).softmax:
         return _counted(w)
     sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
@@ -250,8 +250,8 @@ def own_value(w: Workload, axis: Axis) -> int:
 def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     """Return the workload at another place along an axis.
 
-    ``N`` is the number of keys, and also that of queries if the two are equal. ``d`` also changes
-    the values' dimension if the two are equal, and the tiles if a rule chooses them.
+    ``N`` is the number of keys, and also the number of queries if the two are equal. ``d`` also
+    changes the values' dimension if the two are equal, and the tiles if a rule chooses them.
     """
     if axis in ("Br", "Bc"):
         rows, cols = _tiles_at(w, axis, value)
@@ -277,7 +277,7 @@ def _tiles_at(w: Workload, axis: Axis, value: int) -> tuple[int, int]:
 
 
 def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
-    """Return the scenario whose workload is the one at another place along an axis."""
+    """Return the scenario of a workload at another place along an axis."""
     if axis in ("Br", "Bc"):
         return tiles_scenario(w, *_tiles_at(w, axis, value))
     at = workload_at(w, axis, value)
@@ -319,7 +319,8 @@ def in_kernel_tiles(w: Workload) -> Workload:
 def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
     """Return interesting places along an axis, including the workload's own.
 
-    Documents and blocks say nothing of other lengths: then its own is the only one over ``N``.
+    Documents and blocks say nothing of other lengths: then the workload's own place is the only one
+    over ``N``.
     """
     own = own_value(w, axis)
     if axis == "N" and w.mask.of_these_lengths:
@@ -364,7 +365,7 @@ class _Sums:
     """Sums over the visited blocks of one head, for flash1 over its column blocks.
 
     `outer`: sizes of outer blocks that have a visit; `inner`: of the inner blocks of all visits;
-    `pair`: rows times keys of all visits; `rows`, `keys`: those in blocks with a visit.
+    `pair`: rows times keys of all visits; `rows`, `keys`: rows and keys in blocks with a visit.
     """
 
     outer: int
@@ -378,7 +379,7 @@ class _Sums:
 class _Coefficients:
     """Costs of a whole run: one for all bytes read, one for all written, one for FLOPs.
 
-    `tensors` are those that its launches read or write.
+    `tensors`: the tensors that its launches read or write.
     """
 
     read: Cost
@@ -414,7 +415,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
 def shared_bytes(w: Workload) -> int:
     """Return the most shared memory, in bytes, that tiles of full size take at once.
 
-    It is the closed form of what `TileProgram.peak_shared_bytes` finds in the ops.
+    It is the closed form of `TileProgram.peak_shared_bytes`, which goes through the ops.
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Br, Bc = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)

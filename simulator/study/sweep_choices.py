@@ -1,4 +1,4 @@
-"""What can be chosen of a sweep."""
+"""The choices for a sweep."""
 
 from __future__ import annotations
 

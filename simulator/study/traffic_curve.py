@@ -42,7 +42,7 @@ class TrafficCurve:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class RunTraffic:
-    """The bytes of a run as curves, and what they are compared with."""
+    """The bytes of a run as curves, and figures to compare them with."""
 
     own: TrafficCurve  # the current run
     # the other algorithms on the same workload, each over its own run

@@ -1,4 +1,4 @@
-"""What variants of attention cost, and the powers of N with which the costs grow.
+"""The costs of variants of attention, and the powers of N with which they grow.
 
 Every figure is one of a sweep: `figures_of` a workload that differs from the scenario's in its
 algorithm, its KV heads or its window. The exponents are fitted to such figures, not stated.
@@ -26,9 +26,9 @@ from simulator.study.sweep import figures_of, workload_at
 HEADS = 8
 """Heads that are compared if the input has a single one: a single head shares nothing."""
 DOUBLINGS = 4
-"""Of N, over which an exponent is fitted."""
+"""Doublings of N over which an exponent is fitted."""
 _FROM = 2**12
-"""Where fits begin if the scenario is shorter, so that what grows fastest has the upper hand."""
+"""The N at which fits begin if the scenario is shorter, so that the fastest growth dominates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Variant:
     algorithm: Algorithm  # what runs it
     kv_heads: int  # kv_heads, window: in what it differs; window 0 for none
     window: Window
-    own: bool  # whether it is what the scenario runs
+    own: bool  # whether the scenario runs this variant
     seconds: VariantCost  # estimated time on the workload's GPU
     held: VariantCost  # bytes of all tensors in HBM
     # bytes that a decoder keeps: K and V, or the state where there is no softmax
@@ -136,9 +136,9 @@ def _some_window(keys: int) -> int:
 
 
 def _lengths(w: Workload) -> tuple[int, ...]:
-    """Return N, doubled from one to the next, from the scenario's on where that is long enough.
+    """Return several N, each twice the one before, from the scenario's N if that is long enough.
 
-    Documents and blocks say nothing of other lengths: then there are none.
+    Documents and blocks say nothing of other lengths: then there are no N.
     """
     if w.mask.of_these_lengths:
         return ()
@@ -193,7 +193,7 @@ def _variant(name: str, w: Workload, width: int, lengths: tuple[int, ...], *, ow
 def cached_bytes(w: Workload) -> int:
     """Return the bytes that a decoder keeps: K and V of all keys, or of sinks and the window.
 
-    Without a softmax it is the state, whatever the number of keys.
+    Without a softmax the decoder keeps the state, whatever the number of keys.
     """
     if not algorithm_of(w).softmax:
         return sum(stored_bytes(w, algorithm_of(w).left).values())

@@ -1,4 +1,4 @@
-"""What would be if a scenario had one thing otherwise: the change, and what a run comes to."""
+"""What-if questions about a scenario: one change, and the figures of a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from simulator.timing.duration import duration_of
 from simulator.timing.run_time import why_no_time
 
 MOST_TILE = 2**16
-"""Most rows or columns of a tile that a key makes."""
+"""Most rows or columns of a tile that a key press makes."""
 MOST_WIDTH, MOST_TOKENS = 4096, 2**24
 """Largest head width, and most tokens, of a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """What a scenario asks for, as a strip of questions shows it."""
+    """The settings of a scenario, as a strip of questions shows them."""
 
     rows: int  # Br and Bc
     cols: int
@@ -35,7 +35,7 @@ class AskedFor:
 
 
 def settings_of(scenario: Scenario, w: Workload) -> AskedFor:
-    """Return the settings of a scenario that may still be computed; what it leaves out is as in w.
+    """Return the settings of a scenario that may still be computed; missing ones are as in `w`.
 
     w: the run on show, from which the scenario has been made.
     """
@@ -94,7 +94,7 @@ def with_causal(scenario: Scenario, on: bool) -> Scenario:
 
 
 def with_tokens(scenario: Scenario, count: int, now: AskedFor) -> Scenario:
-    """Return the scenario with another number of keys, and of queries where they are as many.
+    """Return the scenario with another number of keys, and of queries where both numbers are equal.
 
     now: what the scenario asks for.
     """
@@ -146,7 +146,7 @@ def _changed(scenario: Scenario, table: str, **values: Any) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What a run comes to; ``python -m ui run`` prints the same."""
+    """The figures of a run; ``python -m ui run`` prints the same."""
 
     tiles: int  # that are visited
     requested: int  # bytes of HBM, read and written
@@ -156,7 +156,7 @@ class RunFigures:
 
 
 def figures_of(program: TileProgram) -> RunFigures:
-    """Return what a run comes to; of a batch, the sequence that it is of."""
+    """Return the figures of a run; in a batch, the figures of its own sequence."""
     why, totals = why_no_time(program), program.totals
     model = None if why else duration_of(program).model
     return RunFigures(

@@ -1,4 +1,4 @@
-"""What can be chosen of generation: what is shown, and what a step computes."""
+"""The choices for generation: what is shown, and what a step computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.study.generation.steps import AT_ONCE
 from simulator.study.generation.typed import GREEDY
 
 Way = Literal["cache", "again", "no mask"]
-"""K and V of old tokens are kept; all rows are computed again; kept, but nothing is masked."""
+"""K and V of old tokens are kept; all rows are computed again; K and V kept, without a mask."""
 WAYS: tuple[Way, ...] = get_args(Way)
 EQUAL, NEXT = "equal", "next"
 EACH, SUMMED = "each", "summed"

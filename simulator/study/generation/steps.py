@@ -1,10 +1,10 @@
 """A run as a model generates it: the prompt in one pass, then steps of a few tokens each.
 
-The queries, keys and values of a causal run are taken as they would come. A step brings some
-queries, which attend to all keys so far, those of its own tokens among them; K and V of the tokens
-before lie in the cache. Without a cache a step would attend with all rows again. Only attention is
-counted: projections and the rest of a model are not. Several queries at once are those of
-speculative decoding, whose guesses are all taken here (Leviathan et al. 2023).
+The queries, keys and values of a causal run come in their order. A step brings some queries, which
+attend to all keys so far, including the keys of its own tokens; K and V of the tokens before lie in
+the cache. Without a cache a step would attend with all rows again. Only attention is counted:
+projections and the rest of a model are not. Several queries at once are guesses of speculative
+decoding, which are all taken here (Leviathan et al. 2023).
 
 References
 ----------
@@ -36,17 +36,17 @@ from simulator.timing.duration import Duration, rough_duration
 Quantity = Literal["bytes", "flops", "time"]
 Progress = Callable[[float], object]
 TOKENS = 64
-"""Tokens that are generated, of a run that has twice as many."""
+"""Tokens that are generated, in a run that has twice as many."""
 AT_ONCE = (1, 2, 4, 8)
 """Queries of a step."""
 SHIPPED = "passage-layer1"
-"""The capture that is shown if a run is none that could have been generated."""
+"""The capture that is shown if a run could not have been generated."""
 _LENGTHS = range(4, 1025)
 
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What the attention of a step costs."""
+    """The cost of the attention of a step."""
 
     figures: Figures
     time: Duration
@@ -57,7 +57,7 @@ class GenerationStep:
     """One step; the first is the prompt."""
 
     rows: range  # the queries that it brings
-    keys: int  # keys that there are by then
+    keys: int  # keys so far, its own included
     cached: StepCost  # with K and V of a cache
     anew: StepCost  # all rows so far computed again
 
@@ -77,9 +77,9 @@ class Generation:
     head: int  # the head whose weights are shown
     at_once: int  # queries of a step
     steps: tuple[GenerationStep, ...]  # the prompt, then the steps
-    # (steps,) float64: largest difference of a step's O from that of one causal pass over all rows,
-    # all heads, relative to the largest number of O. Both are of NumPy's tile programs, in float32,
-    # and O is not rounded to the dtype.
+    # (steps,) float64: largest difference of a step's O from O of one causal pass over all rows,
+    # all heads, relative to the largest number of O. Both come from NumPy's tile programs, in
+    # float32, and O is not rounded to the dtype.
     apart: np.ndarray
     # for each step (older rows,) float64: without the mask, by how much the O of each older row of
     # the head moves when the step's keys come, relative to the length of that row
@@ -90,11 +90,11 @@ class Generation:
     free: F32
     k: F32  # k, v: (N, d), (N, dv) float32 of the head
     v: F32
-    continuation: Continuation | None = None  # of a typed text: what was drawn
+    continuation: Continuation | None = None  # of a typed text: the drawn tokens
 
     @property
     def modelled(self) -> bool:
-        """Whether the times of all steps are of the model, not of the data sheet alone."""
+        """Whether the model gives the times of all steps, not the data sheet alone."""
         return all(each.time.model for step in self.steps for each in (step.cached, step.anew))
 
     @property
@@ -113,7 +113,8 @@ class Generation:
     def seen(self, at: int, *, masked: bool) -> F32:
         """Return the weights of all rows that a step has, (keys, keys).
 
-        Without the mask they are those of all keys, with the later keys left out of the softmax.
+        Without the mask they are the weights of all these keys: later keys are left out of the
+        softmax.
         """
         keys = self.steps[at].keys
         if masked:
@@ -147,7 +148,7 @@ def generation_of(
 ) -> Generation:
     """Return a run step by step, or the shipped capture if it could not have been generated.
 
-    Of a typed text it is the prompt; what follows is what the model that reads it draws.
+    A typed text is the prompt; the model that reads the text draws the tokens that follow.
 
     draw: ``greedy``, or the seed of the draw.
     progress: told the share done.

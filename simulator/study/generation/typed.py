@@ -1,4 +1,4 @@
-"""A typed text and the tokens with which the model that reads it continues it, as one run."""
+"""A typed text and the tokens that its model draws after it, as one run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Continuation:
     # mean −log of the probability of each token of the text, in nats; NaN without one after the
     # start
     loss: float
-    apart: float  # largest difference of a probability from that of one pass without a cache
+    apart: float  # largest difference of a probability from one pass without a cache
 
 
 def continued_run(

@@ -1,1 +1,1 @@
-"""Which query heads of a model share keys and values, and what that costs."""
+"""Which query heads of a model share keys and values, and what sharing costs."""

@@ -36,6 +36,6 @@ class PublishedScore:
 
 @cache
 def published_scores() -> Mapping[str, PublishedScore]:
-    """Return them by model and way to share."""
+    """Return the published scores by model and way to share."""
     rows = {name: _QualityRow.model_validate(row) for name, row in read_toml(PUBLISHED).items()}
     return {name: PublishedScore(**row.model_dump()) for name, row in rows.items()}

@@ -1,4 +1,4 @@
-"""Which query heads share which keys and values, and what that costs: MHA, GQA, MQA, MLA."""
+"""Which query heads share which keys and values, and what sharing costs: MHA, GQA, MQA, MLA."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class HeadSharing:
-    """One way in which the query heads of a model share what is cached."""
+    """One way in which the query heads of a model share the cached numbers."""
 
     model: AttentionModel  # the model that shares in this way
     kind: str  # ``MHA``, ``GQA``, ``MQA`` or ``MLA``
@@ -58,7 +58,7 @@ class HeadSharing:
 
     @property
     def share_of_mha(self) -> Fraction:
-        """Cached numbers of a token divided by those of one KV head for each query head."""
+        """Cached numbers of a token, divided by the number with one KV head for each query head."""
         return Fraction(self.model.cached_numbers, 2 * self.model.heads * self.model.head_dim)
 
 
@@ -68,7 +68,7 @@ def kv_head_counts(heads: int) -> tuple[int, ...]:
 
 
 def head_sharing(model: AttentionModel) -> HeadSharing:
-    """Return how the heads of `model` share."""
+    """Return the way in which the heads of `model` share."""
     groups = model.kv_heads or 1
     size = model.heads // groups
     return HeadSharing(

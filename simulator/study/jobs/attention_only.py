@@ -1,8 +1,8 @@
 """A transformer of attention layers alone at several moments of its training, in float64.
 
-x is an embedding plus a position, each layer adds its Y to it, and the last x times the unembedding
-gives the logits of the next token (Elhage et al. 2021: no MLP, no norm). The files are those of
-assets/captures/README.md. Heads can be switched off: they give zeros to the concat.
+x is an embedding plus a position, each layer adds its Y to x, and the last x times the unembedding
+gives the logits of the next token (Elhage et al. 2021: no MLP, no norm). assets/captures/README.md
+describes the files. Heads can be switched off: they give zeros to the concat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simulator.study.jobs.jobs import HeadJobs, head_jobs, shares_of_y
 
 Words = NDArray[np.intp]
 Head = tuple[int, int]
-"""A layer and a head of it, both counted from 0."""
+"""A layer and a head in this layer, both counted from 0."""
 
 _LAYER = re.compile(r"(step-\d+)-layer(\d+)")
 _HELD_OUT = "held-out.safetensors"
@@ -35,7 +35,7 @@ _KINDS = ("sentences", "repeated")
 _REST = ("embed", "positions", "unembed", "bias", "heads", "step")
 _MOST_MOMENTS, _MOST_LAYERS, _MOST_HEADS = 64, 16, 256
 _MOST_NUMBERS = 2**24
-"""Weights of attention, or logits, of one forward pass: more would not be there in a moment."""
+"""Most weights of attention, or logits, of one forward pass: more would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A transformer, what it reads, and what the loss is measured on."""
+    """A transformer, the text that it reads, and the sequences on which the loss is measured."""
 
     vocabulary: tuple[str, ...]  # its words
-    text: Words  # (N,) int, the words that the files' x are of
+    text: Words  # (N,) int, the words of the files' x
     # sequences that it was not trained on, (sequences, N) int, by kind
     held_out: Mapping[str, Words]
     moments: tuple[Checkpoint, ...]  # ascending
@@ -80,7 +80,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a forward pass makes of some sequences."""
+    """The results of a forward pass on some sequences."""
 
     weights: tuple[F64, ...]  # of each layer, (sequences, heads, N, N) float64
     # of each layer, (sequences, heads, N, dv) float64, zeros for a head that is off
@@ -95,15 +95,15 @@ class TrainingFigures:
     step: int  # which moment
     jobs: HeadJobs  # of all heads, in the order of `Model.heads`, on the text
     weights: F64  # (heads, N, N) float64, of all heads on the text
-    shares: F64  # (heads,) float64, by how much Y of its layer moves without each
-    # mean −log of the probability of the next token on what was held out, in nats: of
-    # ``sentences``, of ``repeated`` sequences, and of those places of them whose token has been
-    # there before, so that the next one is known (``again``)
+    shares: F64  # (heads,) float64, by how much Y of a head's layer moves without it
+    # mean −log of the probability of the next token in held-out sequences, in nats: of
+    # ``sentences``, of ``repeated`` sequences, and at the places in these whose token was there
+    # before, so that the next one is known (``again``)
     loss: Mapping[str, float]
 
 
 def layer_place(path: Path | None) -> tuple[Path, int, int] | None:
-    """Return folder, step and layer of a file that is a layer of such a model; None: it is none."""
+    """Return folder, step and layer of a file of a layer of such a model; None for other files."""
     found = _LAYER.fullmatch(path.stem) if path is not None else None
     if path is None or found is None:
         return None
@@ -208,7 +208,7 @@ def _held_out(path: Path, moment: Checkpoint) -> dict[str, Words]:
 
 
 def forward(moment: Checkpoint, words: Words, off: Collection[Head] = ()) -> Pass:
-    """Return what a model makes of some sequences.
+    """Return the forward pass of a model on some sequences.
 
     words: (sequences, N) int.
     off: heads that give zeros to the concat.
@@ -250,7 +250,7 @@ def losses(logits: F64, words: Words) -> F64:
 
 
 def said_before(words: Words) -> NDArray[np.bool_]:
-    """Return at which places but the last a word stands that was there before, (sequences, N − 1).
+    """Return at which places, but the last, the word was there before, (sequences, N − 1).
 
     In a sequence that repeats itself the next word is known there.
     """
@@ -261,7 +261,7 @@ def said_before(words: Words) -> NDArray[np.bool_]:
 
 
 def figures(model: Model, step: int, off: Collection[Head] = ()) -> TrainingFigures:
-    """Return what is measured of a moment, maybe with some heads switched off."""
+    """Return the figures of a moment, maybe with some heads switched off."""
     moment = model.at(step)
     own = forward(moment, model.text[None], off)
     weights = frozen(np.concatenate([each[0] for each in own.weights]))

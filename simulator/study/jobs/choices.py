@@ -1,4 +1,4 @@
-"""What can be chosen of the jobs of heads: what is shown, and which head is off."""
+"""The choices for the jobs of heads: what is shown, and which head is off."""
 
 from __future__ import annotations
 

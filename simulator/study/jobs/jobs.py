@@ -1,4 +1,4 @@
-"""What heads do: how much weight each gives to keys of a certain kind, and how unlike heads are.
+"""Jobs of heads: how much weight each gives to keys of a certain kind, and how unlike heads are.
 
 References
 ----------
@@ -32,10 +32,10 @@ class Job:
     title: str  # title, short: in a table, and where there is little room
     short: str
     tip: str  # which keys count, in one sentence
-    # places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are the same,
-    # (rows, keys), to which pairs count, (rows, keys)
+    # from the places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are
+    # the same, (rows, keys), to the pairs that count, (rows, keys)
     pairs: Callable[[Places, Places, Pairs], Pairs]
-    by_place: bool = False  # whether it needs the row's own place among the keys
+    by_place: bool = False  # whether the job needs the row's own place among the keys
 
 
 def _induction(rows: Places, keys: Places, same: Pairs) -> Pairs:
@@ -72,8 +72,8 @@ class HeadJobs:
     # (jobs,) float64, the same for a head that reads all visible keys alike; a mean over heads if
     # they see different keys
     even: F64
-    # (jobs,) int, how many rows count: those that see a key of the job, and another one. Of heads
-    # that see different keys it is the largest number.
+    # (jobs,) int, how many rows count: the rows that see a key of the job, and another key. If
+    # heads see different keys, it is the largest number.
     rows: Places
 
     def of(self, name: str) -> F64:
@@ -91,10 +91,10 @@ def head_jobs(
     placed: bool = True,
     heads: Sequence[int] = (),
 ) -> HeadJobs:
-    """Return what heads do.
+    """Return the scores of heads in all jobs.
 
     weights: (heads, rows, keys), each row a softmax over the keys that it sees.
-    mask: which those are, and where each row stands among the keys.
+    mask: which keys a row sees, and where the row stands among the keys.
     tokens: one for each key; empty: jobs that need them have no score.
     placed: whether a row has a place of its own among the keys; queries of another text have none,
         and jobs that need it have no score.
@@ -134,7 +134,7 @@ def head_jobs(
 
 
 def _same(places: Places, tokens: Sequence[str]) -> Pairs:
-    """Return whether the tokens of rows and keys are the same; a row before key 0 has none."""
+    """Return whether the tokens of rows and keys are the same; a row before key 0 has no token."""
     numbers = {token: n for n, token in enumerate(dict.fromkeys(tokens))}
     of_keys = np.array([numbers[token] for token in tokens])
     same: Pairs = of_keys[np.maximum(places, 0)][:, None] == of_keys
@@ -174,7 +174,7 @@ def shares_of_y(
     """Return by how much Y moves when one head is switched off, for each head alone, (heads,).
 
     A head that is off gives zeros to the concat: Y loses its share, and nothing else changes in
-    this layer. It is the length of that share over the length of Y, both over all rows.
+    this layer. The result is the length of this share over the length of Y, both over all rows.
 
     o: (heads, N, dv), O of all heads.
     wo: (heads dv, D), W_O.

@@ -1,4 +1,4 @@
-"""Everything that is said of the heads of a run: their jobs, their distances, and without one."""
+"""The report on the heads of a run: their jobs, their distances, and the run without one head."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from simulator.study.jobs.jobs import JOB_NAMES, HeadJobs, head_distances, head_
 
 Progress = Callable[[float], None]
 HeadName = tuple[int | None, int]
-"""Layer and number of a head; the layer is None if only that of the run is known."""
+"""Layer and number of a head; the layer is None if only the run's layer is known."""
 MOST_HEADS = 36
-"""Of a model that reads a typed text: as many rows of a table can be read."""
+"""Most heads of a model that reads a typed text: a table of more rows is hard to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +55,27 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class HeadReport:
-    """The heads of a run; if its whole model is known, those of all layers."""
+    """The heads of a run; if its whole model is known, the heads of all layers."""
 
     heads: tuple[HeadName, ...]  # at least one
     jobs: HeadJobs  # their scores
     distances: F64  # (heads, heads) float64, 0 to 1
-    # (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not
-    # known
+    # (heads,) float64, by how much Y of a head's layer moves without this head alone; None if W_O
+    # is not known
     shares: F64 | None
     part: str  # why these are not all heads and rows of the run; empty if they are
     tokens: bool  # whether tokens are known
     training: Training | None = None  # what the whole model adds
-    cross: bool = False  # whether queries are of another text than keys
+    cross: bool = False  # whether queries and keys come from different texts
 
     @property
     def layers(self) -> bool:
-        """Whether heads of several layers are in it."""
+        """Whether the report has the heads of several layers."""
         return self.heads[0][0] is not None
 
 
 def model_place(workload: Workload) -> tuple[Path, int, int] | None:
-    """Return folder, step and layer of the model of a run; None: not known, or not what it does.
+    """Return folder, step and layer of a run's model; None: not known, or the run is no part of it.
 
     With another temperature or mask than the model's, with changed scores or turned by positions,
     the run is not a part of its forward pass.
@@ -103,7 +103,7 @@ def head_report(
     off: Head | None = None,
     progress: Progress = lambda share: None,
 ) -> HeadReport:
-    """Return what is said of the heads of a run.
+    """Return the report on the heads of a run.
 
     part: heads and rows that are looked at, if the model is not known.
     off: the head of the model that is switched off.
@@ -135,9 +135,9 @@ def head_report(
 
 
 def sentence_report(w: Workload, progress: Progress = lambda share: None) -> HeadReport:
-    """Return what is said of the heads of all layers of the model that reads a typed text.
+    """Return the report on the heads of all layers of the model that reads a typed text.
 
-    Of more than `MOST_HEADS` those are in it that do most of a job.
+    Of more than `MOST_HEADS` heads the report has the ones that do most of a job.
     """
     found, model, n = computed(w.scenario.input), sentence_model(w.scenario), w.seqlen_k
     heads = [
@@ -161,7 +161,7 @@ def sentence_report(w: Workload, progress: Progress = lambda share: None) -> Hea
 
 
 def _best(scores: F64) -> list[int]:
-    """Return the heads, ascending, that have the largest scores of the jobs that say most."""
+    """Return the heads, ascending, with the largest scores in the most telling jobs."""
     jobs = [JOB_NAMES.index(name) for name in ("previous", "first", "same", "induction")]
     order = np.argsort(-np.nan_to_num(scores[:, jobs]), axis=0, kind="stable")
     return sorted(set(order[: MOST_HEADS // len(jobs)].ravel().tolist()))
@@ -174,7 +174,7 @@ def model_report(
     off: Head | None = None,
     progress: Progress = lambda share: None,
 ) -> HeadReport:
-    """Return what is said of all heads of a model at one moment, maybe with one switched off."""
+    """Return the report on all heads of a model at one moment, maybe with one switched off."""
     off = off if off in model.heads else None
     whole = figures(model, step)
     now = whole if off is None else figures(model, step, {off})

@@ -1,1 +1,1 @@
-"""What a cache takes, on which GPUs, and what is lost where it keeps less: few tokens, few bits."""
+"""The size of a cache, the GPUs that hold it, and the loss if it keeps few tokens or few bits."""

@@ -1,7 +1,7 @@
-"""What a smaller cache costs a layer: the error of O against bytes, of tokens and of bits.
+"""The cost of a smaller cache: the error of a layer's O against bytes, with few tokens or few bits.
 
-The error is the norm of the difference of O over the norm of O, all rows of all heads, as that of
-heads that share (`simulator.study.latent.sharing`); O is computed in float64 of what is kept.
+The error is the norm of the difference of O over the norm of O, all rows of all heads, as for heads
+that share (`simulator.study.latent.sharing`); O is computed in float64 from what is kept.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SHARES = (32, 16, 8, 4, 2)
 class Evicted:
     """A cache that keeps few tokens."""
 
-    policy: Policy  # what leaves
+    policy: Policy  # which tokens leave
     budget: int  # tokens that a KV head keeps
-    bytes: int  # of the full cache
+    bytes: int  # of the cache when it is full
     error: float  # of O, relative
 
 
@@ -42,7 +42,7 @@ class Evicted:
 class Rounded:
     """A cache of few bits."""
 
-    dtype: Small  # dtype, grain: element type, and what has a scale of its own
+    dtype: Small  # dtype, grain: element type, and the part with a scale of its own
     grain: Grain
     bytes: int  # of elements and scales
     error: float  # of O, relative
@@ -67,14 +67,14 @@ class Pressure:
         return tuple(each for each in self.rounded if each.dtype == dtype)
 
     def decoded(self, policy: Policy, budget: int) -> tuple[Decoded, Evicted]:
-        """Return a decoding of the layer, and what it costs."""
+        """Return a decoding of the layer, and its cost."""
         found = decoded(self.layer, policy, budget)
         error = relative_error(found.o, self.exact)
         return found, Evicted(policy, budget, found.bytes, error)
 
 
 def shown_run(w: Workload, inputs: Inputs) -> tuple[Workload, Inputs]:
-    """Return a run if it is of a layer that could have been generated, else a shipped layer."""
+    """Return a run if its layer could have been generated, else a shipped layer."""
     fits = w.seqlen_k >= LEAST_TOKENS and w.heads * w.seqlen_k**2 <= MOST_PAIRS
     own = w.file is not None and suits(w) and fits
     return (w, inputs) if own else shipped_run()
@@ -93,7 +93,7 @@ def relative_error(o: F64, exact: F64) -> float:
 
 
 def pressure(w: Workload, inputs: Inputs, progress: Progress | None = None) -> Pressure:
-    """Return what smaller caches cost a layer.
+    """Return the costs of smaller caches for a layer.
 
     w: as many queries as keys; its mask is made causal.
     progress: told the share done.
@@ -130,7 +130,7 @@ def weight_gone(layer: DecodedLayer, kept: Decoded, budget: int) -> float:
 
 
 def quantised(found: Pressure, dtype: Small, grain: Grain) -> Rounded:
-    """Return what K and V of an element type cost."""
+    """Return the cost of K and V in an element type."""
     inputs = found.layer.inputs
     k, v = (rounded(x.astype(np.float64), dtype, grain) for x in (inputs.k, inputs.v))
     given = replace(inputs, k=k.astype(np.float32), v=v.astype(np.float32))

@@ -177,7 +177,7 @@ def weight_bytes(
     The number is published and rounded, so the bytes are exact to two or three digits.
 
     dtype: element type of the weights, which need not be the cache's.
-    active: only those that one token uses: fewer in a mixture of experts.
+    active: only the weights that one token uses: fewer in a mixture of experts.
     """
     billions = model.params_billion
     if active and model.active_params_billion is not None:
@@ -195,8 +195,8 @@ def fit(
 ) -> int | None:
     """Return how many sequences of `tokens` tokens, allocated, one GPU holds beside all weights.
 
-    0 if the weights alone do not fit, None if they are not known. None of the memory, as in the
-    data sheet, is reserved for activations or a runtime.
+    0 if the weights alone do not fit, None if they are not known. No part of the data sheet's
+    memory is reserved for activations or a runtime.
 
     Raises InputError: a count is out of range, or an element type is not known.
     """
@@ -208,7 +208,7 @@ def fit(
 
 @dataclass(frozen=True, slots=True)
 class GroupStep:
-    """What a decoding step does to the cache of one layer group; bytes are of the whole batch."""
+    """A decoding step in the cache of one layer group; bytes count the whole batch."""
 
     group: LayerGroup  # the layers
     held: int  # tokens that each layer keeps after the step, including the new one

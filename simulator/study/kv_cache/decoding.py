@@ -2,8 +2,8 @@
 
 Every token comes as a step of its own, from the first. When the cache is full, one token leaves
 each KV head before the new one joins; then the query attends to what is there, itself included.
-What has left is gone for all later queries. With grouped queries a KV head keeps the same tokens
-for all its query heads, because it is K and V that are kept.
+A token that has left is gone for all later queries. With grouped queries a KV head keeps the same
+tokens for all its query heads, because K and V are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simulator.program.algorithms import USUAL
 from simulator.study.kv_cache.policies import Full, Policy
 
 SEED = 0
-"""Of random evictions."""
+"""Seed of random evictions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def layer_of(w: Workload, inputs: Inputs) -> DecodedLayer:
 
 
 def decoded(layer: DecodedLayer, policy: Policy, budget: int, seed: int = SEED) -> Decoded:
-    """Return what a layer computes with a cache of `budget` tokens of each KV head.
+    """Return a layer's decoding with a cache of `budget` tokens of each KV head.
 
     budget: tokens that a KV head keeps at most, at least 1.
     Raises InputError: the budget is below 1.

@@ -21,8 +21,8 @@ from simulator.study.kv_cache.counts import (
 class Factor:
     """One factor of the product."""
 
-    value: Fraction  # how much
-    name: str  # of what
+    value: Fraction  # the number
+    name: str  # what is counted
     bytes: bool = False  # whether it is in bytes
 
 
@@ -38,12 +38,12 @@ class FormulaTerm:
 class CacheFormula:
     """Factors of all layers, times the sum of layers × tokens."""
 
-    factors: tuple[Factor, ...]  # what every layer has in common
+    factors: tuple[Factor, ...]  # factors that every layer has in common
     terms: tuple[FormulaTerm, ...]  # layers and the tokens of each; one unless some have a window
 
     @property
     def total(self) -> int:
-        """The bytes."""
+        """The bytes of the cache."""
         whole = prod((each.value for each in self.factors), start=Fraction(1))
         return int(whole * sum(term.layers * term.tokens for term in self.terms))
 

@@ -24,7 +24,7 @@ def gpus_for(count: int, gpu: Gpu) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """What some conversations of equal length need."""
+    """The needs of some conversations of equal length."""
 
     model: AttentionModel
     gpu: Gpu
@@ -72,7 +72,7 @@ def need(
     weights_dtype: str = "float16",
     batch: int = 1,
 ) -> MemoryNeed:
-    """Return what conversations of so many tokens need.
+    """Return the needs of conversations of so many tokens.
 
     Raises InputError: a count is out of range, or an element type is not known.
     """
@@ -113,7 +113,7 @@ def sharings(model: AttentionModel) -> Mapping[str, AttentionModel]:
 
 
 def _weighed(supposed: AttentionModel, model: AttentionModel) -> AttentionModel:
-    """Return a model that shares its heads in another way, with the parameters that it has then."""
+    """Return a model that shares its heads in another way, with its new number of parameters."""
     then, now = _key_parameters(supposed), _key_parameters(model)
     if then is None or now is None or model.params_billion is None:
         return replace(supposed, params_billion=None, active_params_billion=None)

@@ -1,4 +1,4 @@
-"""Which token leaves a full cache: one class each, for all KV heads of a layer at once."""
+"""Rules for which token leaves a full cache: a class each, for all KV heads of a layer at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Policy(ABC):
 
     @abstractmethod
     def ranks(self, full: Full) -> F64:
-        """Return (kv_heads, tokens): of the tokens that are kept, the least leaves."""
+        """Return ranks, (kv_heads, tokens): the kept token with the least rank leaves."""
 
     def leaves(self, full: Full) -> NDArray[np.intp]:
         """Return (kv_heads,): the token that leaves each KV head."""
@@ -67,7 +67,7 @@ class SinksAndRecent(Policy):
 
 
 class HeavyHitters(Policy):
-    """Half of the cache is recent; of the others, that with the least mass leaves."""
+    """Half of the cache is recent; of the other tokens, the one with the least mass leaves."""
 
     __slots__ = ()
 

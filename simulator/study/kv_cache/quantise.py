@@ -15,9 +15,9 @@ Small = Literal["fp8", "int8", "int4"]
 SMALL: tuple[Small, ...] = get_args(Small)
 Grain = Literal["tensor", "head", "token"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
-"""What has a scale of its own: K or V of a layer, that of a KV head, a row of that."""
+"""The part with a scale of its own: K or V of a layer, of a KV head, or of a token in a KV head."""
 LARGEST: Mapping[str, float] = {"fp8": E4M3_LARGEST, "int8": 127.0, "int4": 7.0}
-"""What the largest number of a scale becomes: whole numbers are symmetric, without the least."""
+"""The code of the largest number of a scale: whole numbers are symmetric, without the least."""
 _AXES: Mapping[str, tuple[int, ...]] = {"tensor": (0, 1, 2), "head": (1, 2), "token": (2,)}
 _LEAST = float(np.finfo(np.float32).smallest_normal)
 """The least scale: a row of zeros has it."""
@@ -31,7 +31,7 @@ def scales_of(x: F64, dtype: Small, grain: Grain) -> F64:
     x : ndarray
         (kv_heads, tokens, n) float64, finite.
     dtype, grain : str
-        Element type, and what has a scale of its own.
+        Element type, and the part with a scale of its own.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What can be chosen of a latent."""
+"""The choices for a latent."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What it costs a layer to share its cache, without retraining: pooled heads, or a latent.
+"""The cost of sharing a layer's cache, without retraining: pooled heads, or a latent.
 
-Two ways to keep fewer numbers of a token than all KV heads have. The K and V of neighbouring heads
-are replaced by their mean, as grouped-query attention begins (Ainslie et al. 2023, section 2.1); or
-all K and V of a token, side by side, by their share in the r directions in which they vary most, a
-latent of r numbers (a truncated singular value decomposition). Both are trained further where they
-are used: here nothing is, so the errors say what the layer as it is would lose.
+There are two ways to keep fewer numbers of a token than all KV heads have. The mean of neighbouring
+heads replaces their K and V, as grouped-query attention begins (Ainslie et al. 2023, section 2.1);
+or a latent of r numbers replaces all K and V of a token, side by side: their share in the r
+directions in which they vary most (a truncated singular value decomposition). Both are trained
+further where they are used; here nothing is trained, so the errors say what the layer as it is
+would lose.
 
 References
 ----------
@@ -31,11 +32,11 @@ from simulator.study.heads.sharing import kv_head_counts
 Family = Literal["pooled", "latent"]
 Progress = Callable[[float], object]
 SHIPPED = "passage-layer1"
-"""The capture that is shown if a run is not of several trained heads."""
+"""The capture that is shown if a run does not have several trained heads."""
 MOST_TOKENS = 1024
 """Keys beyond which a layer is not shown: a decomposition takes the square of them."""
 ENOUGH = 2
-"""Tokens times this are at least as many as the numbers of one: fewer lie in few directions."""
+"""Most numbers of a token, over the number of tokens: fewer tokens lie in few directions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class SmallerCache:
 
     family: Family  # ``pooled`` heads or a ``latent``
     size: int  # KV heads that are left, or numbers of the latent
-    numbers: int  # what is kept of a token
+    numbers: int  # numbers that are kept of a token
     bytes: int  # the same in bytes of the run's dtype
     error: float  # norm of the difference of O over the norm of O, all rows of all heads
 
@@ -54,9 +55,9 @@ class SharedLayer:
     """A layer and the smaller caches that were tried."""
 
     name: str  # which layer
-    kv_heads: int  # kv_heads, head_dim: what it has: each KV head a key and a value
+    kv_heads: int  # kv_heads, head_dim: its KV heads, each with a key and a value
     head_dim: int
-    numbers: int  # numbers, bytes: what it keeps of a token itself
+    numbers: int  # numbers, bytes: what the layer itself keeps of a token
     bytes: int
     kept: tuple[SmallerCache, ...]  # the pooled ones, then the latents, each with the largest first
 
@@ -65,12 +66,12 @@ class SharedLayer:
         return tuple(each for each in self.kept if each.family == family)
 
     def one(self, family: Family, size: int) -> SmallerCache:
-        """Return one of them."""
+        """Return the cache of a family and a size."""
         return next(each for each in self.family(family) if each.size == size)
 
 
 def is_shown(w: Workload) -> bool:
-    """Return whether a run is of several heads of a trained layer, and neither short nor long."""
+    """Return whether a run has several heads of a trained layer, and is neither short nor long."""
     trained = w.file is not None and bool(w.file.said.model)
     numbers = w.kv_heads * (w.head_dim + w.value_dim)
     fits = numbers <= ENOUGH * w.seqlen_k and w.seqlen_k <= MOST_TOKENS
@@ -78,7 +79,7 @@ def is_shown(w: Workload) -> bool:
 
 
 def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) -> SharedLayer:
-    """Return what O of a layer loses with smaller caches.
+    """Return the errors of a layer's O with smaller caches.
 
     progress: told the share done.
     """
@@ -109,7 +110,7 @@ def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) 
 
 @cache
 def shipped_layer() -> SharedLayer:
-    """Return what the shipped capture loses."""
+    """Return the errors of the shipped capture."""
     w = resolve(parse_scenario({"input": {"source": "capture", "name": SHIPPED}}))
     return shared_layer(w, read_inputs(w))
 
@@ -139,7 +140,7 @@ def _directions(k: F64, v: F64) -> tuple[F64, F64]:
 
 
 def _apart(rows: F64, w: Workload) -> tuple[F64, F64]:
-    """Return K and V, (heads, keys, n) each, of a matrix with both of a token side by side."""
+    """Return K and V, (heads, keys, n) each, from a matrix with both of a token side by side."""
     keys, values = np.split(rows, [w.kv_heads * w.head_dim], axis=1)
     return (
         keys.reshape(w.seqlen_k, w.kv_heads, w.head_dim).transpose(1, 0, 2),

@@ -1,9 +1,10 @@
 """Attending to a latent in two ways: its projections absorbed, or keys and values made of it first.
 
 Keys of head h are ``[c W_UK, k_rope]`` and values ``c W_UV``, c being the latent. As
-``q · (c W_UK) = (q W_UKᵀ) · c``, the projection of keys can be applied to the queries, and that of
-values to the sum of latents by weight: then K and V of single heads never exist. Per query and key
-that is more work, as a latent is longer than a key of a head; but keys and values need not be made.
+``q · (c W_UK) = (q W_UKᵀ) · c``, the projection of keys can be applied to the queries, and the
+projection of values to the weighted sum of latents: then K and V of single heads never exist. Per
+query and key that is more work, as a latent is longer than a key of a head; but keys and values
+need not be made.
 
 References
 ----------
@@ -46,10 +47,11 @@ _MOST = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one way costs."""
+    """The cost of one way."""
 
     attention: Figures  # of its tile program
-    # bytes, flops: of that and of the projections, which move each operand and each result once
+    # bytes, flops: of attention and of the projections, which move each operand and each result
+    # once
     bytes: int
     flops: int
     time: TimeEstimate  # of both sums on the GPU
@@ -62,12 +64,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class LatentLayer:
-    """Attention to a latent, with what makes keys and values of it."""
+    """Attention to a latent, with the sizes of the keys and values that are made of it."""
 
     workload: Workload  # its heads one by one, with keys and values that are a latent
     nope: int  # nope, value: numbers of a key of a head that are made of the latent, and of a value
     value: int
-    model: AttentionModel | None = None  # whose shapes these are if the run has no latent
+    model: AttentionModel | None = None  # the model with these shapes if the run has no latent
 
     @property
     def rope(self) -> int:
@@ -75,7 +77,7 @@ class LatentLayer:
         return self.workload.head_dim - self.workload.value_dim
 
     def price(self, way: Way, queries: int) -> Price:
-        """Return what a way costs for so many queries of each head at the end of the keys.
+        """Return the price of a way for so many queries of each head at the end of the keys.
 
         way: ``absorbed`` or ``projected``.
         """
@@ -100,8 +102,8 @@ class LatentLayer:
     def crossover(self, quantity: Quantity) -> int | None:
         """Return the fewest queries for which making keys and values costs less; None: never.
 
-        Costs grow in steps of row blocks, so it is looked for between the powers of two of which
-        it is between.
+        Costs grow in steps of row blocks; the search is between two neighbouring numbers of
+        `counts`.
         """
         low = 0
         for high in self.counts:
@@ -118,7 +120,7 @@ class LatentLayer:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of queries that are shown: powers of two up to the keys, and these."""
+        """Numbers of queries that are shown: powers of two up to the keys, and all keys."""
         keys = self.workload.seqlen_k
         return tuple(sorted({*(2**n for n in range(keys.bit_length()) if 2**n <= keys), keys}))
 
@@ -141,7 +143,7 @@ class LatentLayer:
 
 
 def latent_layer(w: Workload) -> LatentLayer:
-    """Return a run's attention to a latent; of a run without one that of the first latent model.
+    """Return a run's attention to a latent, or the first latent model's if the run has no latent.
 
     Raises InputError: the file has projections that do not fit.
     """
@@ -183,8 +185,8 @@ def both_ways(layer: LatentLayer, inputs: Inputs | None = None) -> BothWays:
     """Compute attention to a latent with NumPy's tile programs in both ways, in float32.
 
     Queries before the absorption and the projections are drawn from the run's seed, unless the
-    file has the projections: a run has its queries absorbed, and they cannot be told apart again.
-    The numbers that positions have turned are the run's own.
+    file has the projections: a run's queries are absorbed already, and cannot be recovered. The
+    numbers that positions have turned are the run's own.
 
     inputs: the run's; without them they are drawn.
     """
@@ -271,7 +273,7 @@ def _projected_dims(w: Workload) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class TwoWays:
-    """What both ways cost a layer, and what they compute."""
+    """The costs of both ways for a layer, and their results."""
 
     layer: LatentLayer  # a run's, or of a model if the run has no latent
     prices: dict[Way, tuple[Price, ...]]  # of each way, for each of the layer's numbers of queries

@@ -1,1 +1,1 @@
-"""A whole layer: its pictures, what a head of it does, and what more heads would cost."""
+"""A whole layer: its pictures, the matrices of a head, and the cost of more heads."""

@@ -1,4 +1,4 @@
-"""What can be chosen of a whole layer: a picture of it, and a stage."""
+"""The choices for a whole layer: a picture, and a stage."""
 
 from __future__ import annotations
 

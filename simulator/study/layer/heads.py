@@ -1,4 +1,4 @@
-"""What a head of a layer is: two matrices of the width of X; and what more heads would cost.
+"""The two matrices that make up a head, as wide as X, and the cost of more heads.
 
 References
 ----------
@@ -20,9 +20,9 @@ from simulator.run.whole_layer import LayerRun
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadMatrices:
-    """What a head does, without the dimensions in which it does so."""
+    """The products of a head's weights, without the head's own dimensions."""
 
-    # (D, D) float64, W_Q W_Kᵀ of the head: x_i times it times x_j is q_i · k_j without biases
+    # (D, D) float64, W_Q W_Kᵀ of the head: x_i W_Q W_Kᵀ x_jᵀ is q_i · k_j without biases
     reads: F64
     writes: F64  # (D, D) float64, W_V W_O of the head: what a token that is read adds to Y
     # ``‖A − Aᵀ‖ / ‖A‖`` of `reads`, Frobenius: 0 if it is symmetric, √2 if A and Aᵀ have nothing in
@@ -54,9 +54,9 @@ def _columns(weights: F64, head: int, each: int) -> F64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowShares:
-    """What each head gives to one row of Y."""
+    """The share of each head in one row of Y."""
 
-    given: F64  # (H, D) float64, which sum to the row of Y without the bias of W_O
+    given: F64  # (H, D) float64, the shares, which sum to the row of Y without the bias of W_O
     total: F64  # (D,) float64, that row of Y less the bias
     # (H,) float64, how much of `total` each head gives in its direction, ``given · total /
     # ‖total‖²``: they sum to 1, and one below 0 works against the others. 0 where the total is 0
@@ -67,8 +67,8 @@ class RowShares:
     def ends(self) -> tuple[F64, F64]:
         """Where the pieces of a signed stack begin and end, (H, D) each.
 
-        What is positive is stacked upwards from 0, head after head, and what is negative downwards:
-        the two ends of a stack sum to the total.
+        Positive numbers are stacked upwards from 0, head after head, negative ones downwards: the
+        two ends of a stack sum to the total.
         """
         up, down = np.maximum(self.given, 0), np.minimum(self.given, 0)
         above, below = np.cumsum(up, axis=0), np.cumsum(down, axis=0)
@@ -77,7 +77,7 @@ class RowShares:
 
 
 def row_shares(run: LayerRun, row: int) -> RowShares:
-    """Return what each head gives to a row of Y."""
+    """Return the share of each head in a row of Y."""
     given = run.shares[:, row].astype(np.float64)
     total = run.arrays["y"][row].astype(np.float64) - run.bias
     whole = float(matmul(total, total))

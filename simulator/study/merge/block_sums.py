@@ -1,8 +1,8 @@
-"""The sums of a row block's gradient in an order that has a name, and what each order costs.
+"""The sums of a row block's gradient in a named order, and the cost of each order.
 
-The cost is a model, nothing of it was measured. A thread block has a place of its own, works on its
-tiles one after the other, and the last it does with a tile is to add to the tile's rows. Without an
-order it adds at once. In order it waits until the column blocks before have added to these rows, as
+The cost is a model; nothing was measured. A thread block has a place of its own, works on its tiles
+one after the other, and at the end of a tile adds to the tile's rows. Without an order the block
+adds at once. In order the block waits until the column blocks before have added to these rows, as
 with FlashAttention-3's dq_semaphore.
 """
 
@@ -35,13 +35,13 @@ from simulator.study.merge.gradient_sums import (
 MOST_TILES = 2**15
 """Most tiles that are placed one by one."""
 COUNTER_BYTES = 4
-"""Of the counter of a row block, which says whose turn it is; a head has one more, which numbers
-its column blocks as they start (kernels/cuda/flash2_backward.cu)."""
+"""Bytes of the counter of a row block, which says whose turn it is; a head has one more, which
+numbers its column blocks as they start (kernels/cuda/flash2_backward.cu)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How long the launch takes that adds to dQ, if nobody waits and if all wait for their turn."""
+    """The time of the launch that adds to dQ, if nobody waits and if all wait for their turn."""
 
     at_once: float  # at_once, in_turn: seconds
     in_turn: float
@@ -49,15 +49,16 @@ class Turns:
 
     @property
     def longer(self) -> float:
-        """By which share it takes longer in turn."""
+        """By which share the launch takes longer in turn."""
         return self.in_turn / self.at_once - 1
 
 
 def turns_of(program: TileProgram) -> Turns | None:
-    """Return what turns cost on the GPU of a run; None if it has too many tiles.
+    """Return the cost of turns on the GPU of a run; None if the run has too many tiles.
 
     One thread block is on a multiprocessor at a time. A tile takes the roofline time of its own
-    bytes and FLOPs on one multiprocessor, and the addition that of reading and writing its sums.
+    bytes and FLOPs on one multiprocessor, and its addition the time of reading and writing its
+    sums.
     """
     number = program.forming
     launch, w = program.launches[number], program.workload
@@ -113,8 +114,8 @@ class BlockSums:
     sums: BlockTerms | None = None  # what column blocks add; None: `why` not
     order: str = FIRST
     seed: int = 0  # of an order that is drawn
-    chosen: tuple[int, int] | None = None  # whose bits are shown; None: of what moves most
-    room: tuple[int, int] = (0, 0)  # bytes of one sum of each number, and of a share a tile
+    chosen: tuple[int, int] | None = None  # whose bits are shown; None: the one that moves most
+    room: tuple[int, int] = (0, 0)  # bytes of one sum of each number, and of a share from each tile
     turns: Turns | None = None  # what waiting for turns costs; None: the run is too large
     in_turn: bool = False  # whether the run's own kernel lets column blocks wait
     whole: Orders | None = None  # what random orders change in all rows; None: too large
@@ -122,7 +123,7 @@ class BlockSums:
 
     @cached_property
     def apart(self) -> I64:
-        """How many float32 numbers each sum is from that in order, (rows, columns)."""
+        """How many float32 numbers each sum is from the sum in order, (rows, columns)."""
         assert self.sums is not None
         return self.sums.apart(self.order, self.seed)
 
@@ -142,7 +143,7 @@ class BlockSums:
 
     @property
     def bits(self) -> tuple[str, str]:
-        """The bits of that number, in order and in the order that is shown: sign first."""
+        """The bits of the number at `at`, in order and in the order that is shown: sign first."""
         first, second = (int(x[self.at].view(np.uint32)) for x in self.both)
         return f"{first:032b}", f"{second:032b}"
 
@@ -152,7 +153,7 @@ class BlockSums:
         return tuple(n for n, (a, b) in enumerate(zip(*self.bits, strict=True)) if a != b)
 
     def ordered(self, order: str) -> BlockSums:
-        """Return the state in another order; one that is drawn is drawn anew if asked again."""
+        """Return the state in another order; a drawn order is drawn anew if asked for again."""
         again = order == DRAWN == self.order
         return replace(self, order=order, seed=self.seed + again)
 

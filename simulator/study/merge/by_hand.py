@@ -1,8 +1,8 @@
-"""The partials of a row, merged by hand or in an order that has a name, with LSE in either base.
+"""The partials of a row, merged by hand or in a named order, with LSE in either base.
 
 A prompt whose beginning is cached leaves two partials: one of the prefix, one of the new tokens.
-FlashInfer returns LSE as a logarithm of 2, and what merges them may take powers of e: whichever is
-larger weighs too much (sgl-project/sglang #40903, a prefix of 3072 keys and a suffix of 64;
+FlashInfer returns LSE as a logarithm of 2, and code that merges may take powers of e: then the
+larger partial weighs too much (sgl-project/sglang #40903, a prefix of 3072 keys and a suffix of 64;
 vllm-project/vllm #52796).
 """
 
@@ -44,22 +44,22 @@ _CHUNK = 8192
 class TwoStates:
     """A prefix and a suffix of the keys that a row sees, in float64."""
 
-    keys: tuple[int, int]  # how many each has
+    keys: tuple[int, int]  # number of keys of each
     states: tuple[Partial, Partial]
 
     @property
     def right(self) -> Partial:
-        """What they merge to."""
+        """The merged state."""
         return merged(self.states, joining_ops())
 
     @property
     def mixed(self) -> Partial:
-        """What they merge to if LSE is in base 2 and taken as in base e."""
+        """The merged state if LSE is in base 2 and taken as in base e."""
         return merged([in_base_2(each) for each in self.states], joining_ops())
 
     @property
     def shares(self) -> tuple[float, float]:
-        """By how much the suffix counts, right and mixed."""
+        """The share of the suffix, right and mixed."""
         suffix = self.states[1]
         right = np.exp(suffix.lse - self.right.lse)
         wrong = np.exp(in_base_2(suffix).lse - self.mixed.lse)
@@ -79,9 +79,9 @@ class TwoStates:
 
 
 def two_states(w: Workload, inputs: Inputs, head: int, row: int) -> TwoStates | None:
-    """Return the states of a row whose suffix is as in the report; None if it sees fewer than two.
+    """Return the two states of a row, cut as in the report; None if the row sees fewer than 2 keys.
 
-    It has 64 keys, or the same share of them where the row sees fewer.
+    The suffix has 64 keys, or the same share of the keys where the row sees fewer.
     """
     one, kv_head = range(row, row + 1), w.kv_head_of[head]
     seen = np.flatnonzero(w.mask.of_head(head).visible(one, range(w.seqlen_k))[0])
@@ -108,11 +108,11 @@ class RowMerge:
 
     row: str  # which row, in words
     parts: Parts | None  # its partials; None: `why` not
-    forest: tuple[Node, ...] = ()  # what has been merged, from left to right
+    forest: tuple[Node, ...] = ()  # the partials and merged ones, from left to right
     selected: int = 0  # the tree that keys act on
     why: str = ""
-    order: str = "apart"  # the order that has a name in which they were merged; empty: by hand
-    two: TwoStates | None = None  # a prefix and a suffix; None: the row has not two keys
+    order: str = "apart"  # the name of the order in which they were merged; empty: by hand
+    two: TwoStates | None = None  # a prefix and a suffix; None: the row sees fewer than two keys
 
     @property
     def done(self) -> bool:
@@ -135,7 +135,7 @@ class RowMerge:
         )
 
     def merge(self, one: int, onto: int) -> RowMerge:
-        """Return the state after one was merged with another."""
+        """Return the state after one tree was merged with another."""
         if one == onto or not {one, onto} <= set(range(len(self.forest))):
             return self
         forest = moved(self.forest, one, onto)
@@ -154,11 +154,11 @@ class RowMerge:
         return replace(self, forest=tuple(forest), selected=other, order="")
 
     def take_back(self) -> RowMerge:
-        """Return the state after the last merge of the selected one was taken back."""
+        """Return the state after the last merge of the selected tree was taken back."""
         return replace(self, forest=apart(self.forest, self.selected), order="")
 
     def ordered(self, name: str) -> RowMerge:
-        """Return the state merged in an order that has a name; apart for any other."""
+        """Return the state merged in a named order; apart for any other name."""
         if self.parts is None:
             return self
         nodes = tuple(range(len(self.parts.partials)))
@@ -178,7 +178,7 @@ class RowMerge:
 def row_merge(trace: Trace, head: int, row: int) -> RowMerge:
     """Return the partials of a row, none of them merged."""
     w = trace.workload
-    name = w.row_name(head, row)  # of packed heads it says whose row it is
+    name = w.row_name(head, row)  # with packed heads the name says whose row it is
     words = f"Head {w.head_name(head)}, {name}" if w.group == 1 else name.capitalize()
     found, why = None, why_no_parts(w)
     try:

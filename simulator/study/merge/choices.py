@@ -1,4 +1,4 @@
-"""What can be chosen of merges: partials of a row or sums of a gradient, and orders with names."""
+"""The choices for merges: partials of a row or sums of a gradient, and named orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASES = {
     "empty": "Base e, with a partial of no keys: its LSE is −∞.",
     "mixed": "LSE is a logarithm of 2, and merged with powers of e: a bug of several servers.",
 }
-"""What LSE of partials is."""
+"""The meanings of the LSE of partials."""
 BASE_E, BASE_2, EMPTY, MIXED = BASES
 ADDITIONS = {
     "in order": "In the order of column blocks, as with deterministic = True of FlashAttention.",
@@ -29,7 +29,7 @@ ADDITIONS = {
 }
 """Orders of adding up a gradient."""
 FIRST, REVERSED, TREE, DRAWN = ADDITIONS
-"""With the first others are compared, the second is shown first, and a seed decides the last."""
+"""Others are compared with the first; the second is shown first; a seed decides the last."""
 
 
 def _named(orders: dict[str, str]) -> tuple[Option, ...]:

@@ -1,10 +1,10 @@
-"""dQ of a backward pass, added up in a chosen order and in any: what differs, and what order costs.
+"""dQ of a backward pass, added up in a chosen order and in any order: differences, and costs.
 
 Every column block adds to dQ of its rows in HBM. With atomic additions whoever comes first adds
 first, and a sum of float32 numbers depends on the order of its terms. FlashAttention-3 and 4 give
-each row block a counter instead: a column block waits until those before it have added (`turns`
-says how long). FlashAttention-2 gives a thread block a sum of its own, and the sums are added up in
-one order at the end; then they need room of their own.
+each row block a counter instead: a column block waits until the column blocks before it have added
+(`turns` says how long). FlashAttention-2 gives a thread block a sum of its own, and the sums are
+added up in one order at the end; then they need room of their own.
 
 References
 ----------
@@ -38,7 +38,7 @@ MOST_TERMS = 128
 
 
 def _drawn(nodes: Sequence[Node], seed: int) -> Node:
-    """Return the list in a random order, as additions come that nobody puts in order."""
+    """Return the list in a random order, like additions that nobody puts in order."""
     places = np.random.default_rng(seed).permutation(len(nodes))
     return as_list([nodes[n] for n in places])
 
@@ -49,22 +49,22 @@ ORDERS: dict[str, Callable[[Sequence[Node], int], Node]] = {
     TREE: lambda nodes, seed: as_tree(nodes),
     DRAWN: _drawn,
 }
-"""Orders of adding up, by their names; each takes the seed of what is drawn."""
+"""Orders of adding up, by their names; each takes the seed of a random order."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockTerms:
-    """What column blocks add to dQ of a row block."""
+    """The terms that column blocks add to dQ of a row block."""
 
     columns: tuple[int, ...]  # the column blocks, ascending
     terms: tuple[F32, ...]  # (rows, d) float32, what each of them adds
 
     def total(self, order: str, seed: int = 0) -> F32:
-        """Return the sum in an order that has a name, (rows, d) float32."""
+        """Return the sum in a named order, (rows, d) float32."""
         return self._sum(ORDERS[order](tuple(range(len(self.terms))), seed))
 
     def apart(self, order: str, seed: int = 0) -> I64:
-        """Return how many float32 numbers each sum is from that in order, (rows, d)."""
+        """Return how many float32 numbers each sum is from the sum in order, (rows, d)."""
         return _apart(self.total(FIRST), self.total(order, seed))
 
     def _sum(self, node: Node) -> F32:
@@ -75,7 +75,7 @@ class BlockTerms:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Sums of dQ in random orders beside those in the order of column blocks."""
+    """Sums of dQ in random orders, compared with the sums in the order of column blocks."""
 
     numbers: int  # numbers of dQ, all heads
     moved: int  # of these, how many have other bits in at least one order
@@ -92,7 +92,7 @@ def adds_to_rows(trace: Trace) -> bool:
 
 
 def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
-    """Return what random orders of the column blocks change in the sums of dQ.
+    """Return the changes that random orders of the column blocks make in the sums of dQ.
 
     orders: how many random orders each row block is tried in.
     """
@@ -122,12 +122,12 @@ def rooms(trace: Trace) -> tuple[int, int]:
 
 
 def shares(trace: Trace, head: int, i: int) -> Iterator[F32]:
-    """Yield what each tile of a row block adds to dQ, in the order of column blocks, float32."""
+    """Yield the term that each tile of a row block adds to dQ, by column blocks, float32."""
     return iter(row_sums(trace, head, i).terms)
 
 
 def row_sums(trace: Trace, head: int, i: int) -> BlockTerms:
-    """Return what the column blocks of a run add to dQ of a row block."""
+    """Return the terms that the column blocks of a run add to dQ of a row block."""
     program, w = trace.program, trace.workload
     assert isinstance(trace.engine, BackwardEngine)
     weights_name, rows_name = AddQueryGradient.factors
@@ -159,7 +159,7 @@ def added_up(terms: Sequence[F32]) -> F32:
 
 
 def _apart(one: F32, other: F32) -> I64:
-    """Return how many float32 numbers lie between two, and one of them."""
+    """Return the distance of two numbers in float32 numbers; neighbours are one apart."""
     first, second = (x.view(np.int32).astype(np.int64) for x in (one, other))
     # Negative numbers count downwards from zero, so that neighbours are one apart.
     first, second = (np.sign(x) * (x & 0x7FFFFFFF) for x in (first, second))

@@ -1,7 +1,7 @@
 """Partial (m, l, O) of disjoint sets of keys, merged in any order: same O but for rounding.
 
-Merging is not written here. The ops with which split-KV joins its splits do it, whether all come at
-once, two at a time as in a running update, or in a tree.
+The ops with which split-KV joins its splits do the merging, all partials at once, two at a time as
+in a running update, or in a tree.
 
 References
 ----------
@@ -42,13 +42,13 @@ Node: TypeAlias = "int | tuple[Node, ...]"
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """What some keys leave of rows: O over the sum of their weights alone, and ln of that sum."""
+    """The result of rows for some keys: O over the sum of their weights, and ln of this sum."""
 
     lse: Values  # (rows,), m + ln l; -inf where a row sees none of the keys
     o: Values  # (rows, dv)
 
     def times(self, factor: float) -> Partial:
-        """Return the same with another logarithm for LSE."""
+        """Return the partial with another logarithm for LSE."""
         return replace(self, lse=self.lse * self.lse.dtype.type(factor))
 
 
@@ -59,15 +59,13 @@ class Parts:
     partials: tuple[Partial, ...]  # of float32, in the order of their keys
     keys: tuple[range, ...]  # the keys of each
     exact: F64  # (1, dv) float64, O of the row from the definition
-    ops: tuple[Op, ...]  # what merges: the ops of the visit that joins splits
+    ops: tuple[Op, ...]  # the ops that merge, from the visit that joins splits
     own_splits: int  # into how many splits the run itself deals out its keys; 0 if it does not
-    dealt_anew: bool  # whether the partials are not those of the run's own splits
-    lse: str = BASE_E  # what LSE of partials is, one of BASES
+    dealt_anew: bool  # whether the splits of the partials are not the run's own
+    lse: str = BASE_E  # the meaning of the partials' LSE, one of BASES
 
     def with_lse(self, lse: str) -> Parts:
-        """Return the same with another LSE, and of `EMPTY` with one more partial, which has no
-        keys.
-        """
+        """Return the parts with another LSE; `EMPTY` adds a partial without keys."""
         count = len(self.partials) - (self.lse == EMPTY)
         partials, keys = self.partials[:count], self.keys[:count]
         if lse == EMPTY:
@@ -76,7 +74,7 @@ class Parts:
         return replace(self, partials=partials, keys=keys, lse=lse)
 
     def result(self, node: Node) -> Partial:
-        """Return what an order of merging makes; its LSE is in base 2 if those of partials are."""
+        """Return the result of an order of merging; LSE is in base 2 if the partials' LSE is."""
         if isinstance(node, int):
             return in_base_2(self.partials[node]) if self.in_2 else self.partials[node]
         parts = [self.result(each) for each in node]
@@ -109,12 +107,12 @@ def in_base_e(part: Partial) -> Partial:
 
 
 def empty_like(part: Partial) -> Partial:
-    """Return what no keys leave of the same rows."""
+    """Return the partial of the same rows for no keys."""
     return Partial(np.full_like(part.lse, -np.inf), np.zeros_like(part.o))
 
 
 def distance(o: Values, exact: Values) -> float:
-    """Return how far some O is from another one, as a share of the length of that."""
+    """Return how far O is from the exact O, as a share of the exact one's length."""
     size = float(np.linalg.norm(exact))
     return float(np.linalg.norm(o.astype(np.float64) - exact)) / size if size else 0.0
 
@@ -132,7 +130,7 @@ def merged(parts: Sequence[Partial], ops: Sequence[Op]) -> Partial:
 
 @cache
 def joining_ops() -> tuple[Op, ...]:
-    """Return the ops that join splits; what they do is the same in every run."""
+    """Return the ops that join splits; they do the same in every run."""
     smallest = parse_scenario({"attention": {"seqlen_q": 1, "head_dim": 1}})
     program = tile_program(splitting(resolve(smallest)))
     joining = program.joining(0, 0)
@@ -156,7 +154,8 @@ def why_no_parts(w: Workload) -> str:
 def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_PARTS) -> Parts:
     """Return the partials of one row: its keys are dealt out to splits, of whole column blocks.
 
-    If the run has splits, they are these, unless they are too few or too many to merge by hand.
+    The splits are the run's own, if it has some, unless they are too few or too many to merge by
+    hand.
 
     Raises InputError: the heads of the run cannot be packed.
     """
@@ -188,12 +187,12 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
 
 
 def as_list(nodes: Sequence[Node]) -> Node:
-    """Return the order of a running update: each is merged with all before it."""
+    """Return the order of a running update: each partial is merged with all before it."""
     return reduce(lambda done, each: (done, each), nodes)
 
 
 def as_tree(nodes: Sequence[Node]) -> Node:
-    """Return a balanced tree: neighbours in pairs, then neighbours of those."""
+    """Return a balanced tree: neighbours in pairs, then neighbouring pairs in pairs."""
     while len(nodes) > 1:
         pairs = [tuple(nodes[n : n + 2]) for n in range(0, len(nodes), 2)]
         nodes = [pair if len(pair) > 1 else pair[0] for pair in pairs]
@@ -201,7 +200,7 @@ def as_tree(nodes: Sequence[Node]) -> Node:
 
 
 def at_once(nodes: Sequence[Node]) -> Node:
-    """Return all of them merged at once, as split-KV does."""
+    """Return all partials merged at once, as split-KV does."""
     return tuple(nodes) if len(nodes) > 1 else nodes[0]
 
 
@@ -229,14 +228,14 @@ def height(node: Node) -> int:
 
 
 def moved(forest: Sequence[Node], one: int, onto: int) -> tuple[Node, ...]:
-    """Return the nodes after one was merged with another, in the place of that one."""
+    """Return the nodes after one was merged with another; the pair stands in the other's place."""
     pair: Node = (forest[onto], forest[one])
     out = [pair if n == onto else each for n, each in enumerate(forest) if n != one]
     return tuple(out)
 
 
 def apart(forest: Sequence[Node], one: int) -> tuple[Node, ...]:
-    """Return the nodes after the last merge of one was taken back."""
+    """Return the nodes after the last merge of one node was taken back."""
     node = forest[one]
     inner = (node,) if isinstance(node, int) else node
     return (*forest[:one], *inner, *forest[one + 1 :])

@@ -1,1 +1,1 @@
-"""What the order of tokens does: shuffling them, and which of them can hear of which."""
+"""The order of tokens: shuffling them, and which token can hear of which."""

@@ -1,4 +1,4 @@
-"""What can be chosen of the order of tokens: a shuffle and what depends on places, or layers."""
+"""The choices for the order of tokens: a shuffle and what depends on places, or layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simulator.study.declared import declared
 
 SHUFFLE, REACH = "shuffle", "reach"
 USUAL_WINDOW = 4
-"""The window of local layers where the run's mask has nothing that is local."""
+"""The window of local layers where the run's mask is not local."""
 CHOICES = declared(
     "Token order",
     Choice("view", (

@@ -1,8 +1,8 @@
 """Which token can hear of which after some layers: the boolean product of the layers' masks.
 
-A token hears in a layer of those that its row sees, and keeps what it has (the residual stream). So
-it hears of a token after L layers if there is a way of at most L steps. With windows of w that is
-L (w - 1) tokens back; one layer that sees all is enough for the rest.
+In a layer a token hears of the tokens that its row sees, and keeps what it has heard (the residual
+stream). So it hears of a token after L layers if there is a path of at most L steps. Windows of w
+reach L (w - 1) tokens back; one layer that sees all reaches the rest.
 
 References
 ----------
@@ -21,7 +21,7 @@ from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 
 MOST_TOKENS = 512
-"""Tokens of a long run that are looked at, the first ones."""
+"""Tokens of a long run that are studied, the first ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,8 @@ def cone(tables: Sequence[Bools], token: int) -> Bools:
     """Return which tokens a token can hear of, seen from the top.
 
     tables: (N, N) bool, what rows see in each layer, the first layer first.
-    Returns: (layers + 1, N) bool: at [n] those whose numbers before layer n matter to it; at the
-        end the token alone.
+    Returns: (layers + 1, N) bool: at [n] the tokens whose numbers before layer n matter to the
+        token; at the end the token alone.
     """
     now = np.zeros(len(tables[0]), dtype=np.bool_)
     now[token] = True

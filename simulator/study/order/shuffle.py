@@ -55,9 +55,9 @@ class Shuffled:
 
     @cached_property
     def apart(self) -> F64:
-        """How far the row of each token is from where it was, (N,), as a share of a row's length.
+        """The distance of each token's row from its row before, (N,), as a share of a row's length.
 
-        That length is the root mean square of all rows.
+        A row's length is the root mean square over all rows.
         """
         off = self.after[self.places].astype(np.float64) - self.before
         shares: F64 = np.linalg.norm(off, axis=1) / _length(self.before)
@@ -94,7 +94,7 @@ def shuffled(
     """Run a head with its tokens in their order, and in another one.
 
     order: (N,) int64, the token that is to stand at each place.
-    Raises InputError: its tokens cannot be shuffled.
+    Raises InputError: the tokens cannot be shuffled.
     """
     if shuffle_why_not(w):
         expected = f"as many as keys, at most {MOST}, to shuffle them"
@@ -122,7 +122,7 @@ def shuffled(
 
 
 def _one_head(w: Workload, head: int, places: Places) -> Workload:
-    """Return one head of a run with what depends on places as asked."""
+    """Return one head of a run, with the mask and the bias that `places` asks for."""
     slopes = w.slopes[head : head + 1]
     biases = w.biases and replace(w.biases, values=w.biases.values[head : head + 1])
     one = replace(honest(w).ungated, heads=1, kv_heads=1, kv_head_of=(0,), picked=(w.picked[head],),

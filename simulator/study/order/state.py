@@ -1,4 +1,4 @@
-"""What is shown of the order of tokens: a shuffle, or the reach of layers."""
+"""The state of the order of tokens as shown: a shuffle, or the reach of layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shuffle_state(
 
 @dataclass(frozen=True, eq=False)
 class LayerMasks:
-    """What rows see in local and in global layers, (tokens, tokens)."""
+    """The keys that rows see in local and in global layers, (tokens, tokens)."""
 
     workload: Workload  # the run, heads one by one
     window: int  # of local layers; 0: they have the run's own mask
@@ -48,10 +48,10 @@ class LayerMasks:
 
 
 def layer_masks(w: Workload, window: int) -> LayerMasks:
-    """Return the masks of layers whose local ones have a window.
+    """Return the masks of local layers with a window, and of global layers.
 
-    A window of 0 stands for the run's own mask if that hides more than what comes later, else for
-    the usual window.
+    A window of 0 stands for the run's own mask if this hides more than later keys, else for the
+    usual window.
     """
     n, causal = w.seqlen_k, w.mask.causal
     own = not window and w.queries == n and w.mask.hides and w.mask != Mask(n, n, causal=causal)
@@ -63,15 +63,15 @@ def layer_masks(w: Workload, window: int) -> LayerMasks:
 
 @dataclass(frozen=True, eq=False)
 class ReachState:
-    """A token at the top of some layers, and those of which it can hear."""
+    """A token at the top of some layers, and the tokens of which it can hear."""
 
     masks: LayerMasks
-    head: int  # head, row: that are explained
+    head: int  # head, row: the row that is explained
     row: int
-    token: int  # at the top: of the row, or of a long run one of those that are shown
+    token: int  # at the top: the row's token, or in a long run one of the shown tokens
     layers: LayerStack
-    cone: Bools  # of which tokens it hears, (layers + 1, tokens), the last level at the top
-    alone: int  # of how many with local layers alone
+    cone: Bools  # the tokens of which it hears, (layers + 1, tokens), the last level at the top
+    alone: int  # number of tokens that it hears of with local layers alone
     share: float = 1.0  # of the layers that have lit up, from the top
 
     @property
@@ -81,7 +81,7 @@ class ReachState:
 
     @property
     def count(self) -> int:
-        """How many of them are global."""
+        """How many layers are global."""
         return sum(self.layers.is_global)
 
     @property
@@ -103,7 +103,7 @@ class ReachState:
 
 
 def reach_state(masks: LayerMasks, head: int, row: int, depth: int, count: int) -> ReachState:
-    """Return the reach of a row's token through some layers of which some are global."""
+    """Return the reach of a row's token through `depth` layers, `count` of them global."""
     w, spread = masks.workload, global_layers(depth, min(count, depth))
     layers = LayerStack(masks.local, masks.everything, spread)
     token = min(max(row + w.mask.first_position, 0), min(w.seqlen_k, MOST_TOKENS) - 1)

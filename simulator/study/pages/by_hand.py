@@ -1,8 +1,8 @@
 """A cache in pages that is changed by hand: one move after the other, from an empty cache.
 
 What is shown follows from the moves alone, so undoing one means leaving it out. A move does what
-the server of `pages` does: a sequence that needs a page when none is free makes the one that came
-last give its own back and wait, and who waits is taken in as soon as there is room.
+the server of `pages` does: if a sequence needs a page and none is free, the sequence that came last
+gives its pages back and waits; a waiting sequence is taken in as soon as there is room.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CacheMove:
     """A move, and the number of the running sequence; a new one has no number."""
 
     kind: Kind  # what
-    which: int = 0  # place of the sequence in `Moment.running`
+    which: int = 0  # place of the sequence in `CacheStep.running`
 
 
 FIRST = (CacheMove("admit"),)
@@ -66,16 +66,16 @@ def by_hand(page: int, moves: tuple[CacheMove, ...]) -> tuple[Server, CacheStep,
     ----------
     page : int
         Tokens of a page; it divides `SLOTS`.
-    moves : tuple of Move
-        Each of which can be made when it comes (`may`).
+    moves : tuple of CacheMove
+        The moves; each can be made when it comes (`may`).
 
     Returns
     -------
     server : Server
         The cache, with a request for each sequence that was admitted.
-    in_pages : Moment
-        The cache after the last move, and what that has taken and given.
-    in_stretches : Moment
+    in_pages : CacheStep
+        The cache after the last move, with the pages that this move has taken and given.
+    in_stretches : CacheStep
         The same sequences one after the other in stretches of `MOST` slots, as far as these fit.
     """
     pool = Pool(SLOTS // page)
@@ -100,7 +100,7 @@ def by_hand(page: int, moves: tuple[CacheMove, ...]) -> tuple[Server, CacheStep,
             lost = _grow(page, pool, running, running[move.which])
             preempted = [each.request for each in lost]
             waiting[:0] = reversed(lost)
-        if not preempted:  # or who has just given its pages back would take them again
+        if not preempted:  # or a sequence that just gave pages back would take them again
             _take_in(page, pool, running, waiting)
     server = Server(
         page, SLOTS,
@@ -120,7 +120,7 @@ def by_hand(page: int, moves: tuple[CacheMove, ...]) -> tuple[Server, CacheStep,
 
 
 def _grow(page: int, pool: Pool, running: list[Running], each: Running) -> list[Running]:
-    """Give a sequence a token more; return who had to give pages back for it, the last first."""
+    """Give a sequence a token more; return the sequences that lost their pages, the last first."""
     lost: list[Running] = []
     while (pages := room_for_one(page, pool, each)) is None:
         last = running.pop()
@@ -133,7 +133,7 @@ def _grow(page: int, pool: Pool, running: list[Running], each: Running) -> list[
 
 
 def _take_in(page: int, pool: Pool, running: list[Running], waiting: list[Running]) -> None:
-    """Give pages to those that wait, in their order, as long as there are enough."""
+    """Give pages to waiting sequences, in their order, as long as there are enough."""
     while waiting and pages_of(waiting[0].tokens, page) <= pool.free:
         first = waiting.pop(0)
         pages = tuple(pool.take() for _ in range(pages_of(first.tokens, page)))

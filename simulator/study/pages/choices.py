@@ -1,4 +1,4 @@
-"""What can be chosen of pages: whose cache it is, how large pages are, and who shares them."""
+"""The choices for pages: whose cache it is, how large pages are, and who shares them."""
 
 from simulator.base.choices import Choice, Option
 from simulator.study.declared import declared

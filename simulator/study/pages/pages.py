@@ -1,10 +1,10 @@
 """Sequences of a server share one cache: in pages, or each in a stretch that is reserved for it.
 
-A step gives every running sequence one token more. One that is done gives its pages back; one that
-waits is taken in as soon as there is room for its prompt (continuous batching). Samples of one
-prompt share its pages: each page counts how many sequences have it, and one that would write into a
-page that others have gets a copy of it first (copy on write). If no page is free, the sequence that
-came last gives its own back and waits again.
+A step gives every running sequence one token more. A sequence that is done gives its pages back; a
+waiting one is taken in as soon as there is room for its prompt (continuous batching). Samples of
+one prompt share its pages: each page counts how many sequences have it, and a sequence that would
+write into a shared page gets a copy of it first (copy on write). If no page is free, the sequence
+that came last gives its own back and waits again.
 
 Beside it the same requests are served from stretches: a sequence gets as many slots side by side as
 its request allows it at most, and shares nothing.
@@ -28,7 +28,7 @@ from simulator.problem.paging import pages_of
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody asks for."""
+    """A prompt, and the answers that somebody asks for."""
 
     arrives: int  # the step from which it waits
     prompt: int  # tokens of the prompt
@@ -38,7 +38,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A cache and what is asked of it."""
+    """A cache and the requests to it."""
 
     page: int  # tokens of a page
     slots: int  # tokens that the cache has room for; a whole number of pages
@@ -54,7 +54,7 @@ class Server:
 class Running:
     """A sequence that is being answered."""
 
-    request: int  # request, sample: which sample of which request
+    request: int  # request, sample: number of the request, and of its sample
     sample: int
     tokens: int  # tokens, last: tokens that it has, and that it will have
     last: int
@@ -85,13 +85,13 @@ class CacheStep:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all sequences, those of shared pages once for each."""
+        """Tokens of all sequences; tokens of shared pages count once for each sequence."""
         return sum(each.tokens for each in self.running)
 
 
 @dataclass(frozen=True, slots=True)
 class Waste:
-    """Where the slots of a cache go; they add up to all of them."""
+    """The uses of a cache's slots; they add up to all slots."""
 
     used: int  # slots with a token
     inside: int  # slots that a sequence has, without a token
@@ -112,14 +112,14 @@ def filled(server: Server, moment: CacheStep) -> dict[int, int]:
 
 
 def paged_waste(server: Server, moment: CacheStep) -> Waste:
-    """Return where the slots go if they are dealt out in pages."""
+    """Return the uses of the slots if they are dealt out in pages."""
     tokens = filled(server, moment)
     used, held = sum(tokens.values()), len(tokens) * server.page
     return Waste(used, held - used, 0, server.slots - held, moment.tokens - used)
 
 
 def stretched_waste(server: Server, moment: CacheStep) -> Waste:
-    """Return where the slots go if each sequence has a stretch of its own."""
+    """Return the uses of the slots if each sequence has a stretch of its own."""
     held = sum(server.requests[each.request].most for each in moment.running)
     used = moment.tokens
     outside = sum(n for n in holes(server, moment).values() if n < moment.wanted)
@@ -127,7 +127,7 @@ def stretched_waste(server: Server, moment: CacheStep) -> Waste:
 
 
 def holes(server: Server, moment: CacheStep) -> dict[int, int]:
-    """Return the free stretches between those that are reserved: first slot and length."""
+    """Return the free stretches between the reserved ones: first slot and length."""
     taken = sorted((each.pages[0], server.requests[each.request].most) for each in moment.running)
     begins = [0, *(start + size for start, size in taken)]
     ends = [*(start for start, _ in taken), server.slots]
@@ -138,7 +138,7 @@ SLOTS = 128
 """Slots of the server on show."""
 _REQUESTS, _SHORTEST, _LONGEST = 12, 3, 16
 _MOST = (24, 32, 40)
-"""What requests allow themselves, in turn."""
+"""Most tokens of requests, in turn."""
 
 
 def usual_server(page: int = 4, seed: int = 0) -> Server:
@@ -173,7 +173,7 @@ class Pool:
         return place
 
     def give(self, pages: tuple[int, ...]) -> None:
-        """Let a sequence leave its pages: those that nobody has any more are free."""
+        """Let a sequence leave its pages: pages that no sequence has any more are free."""
         for place in pages:
             self.counts[place] -= 1
             if not self.counts[place]:
@@ -231,7 +231,7 @@ def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[CacheSt
 
 
 def _wanted(server: Server, waiting: list[Running], arrived: int) -> int:
-    """Return what a stretch for the first that waits would take; 0 if none has arrived."""
+    """Return the slots of a stretch for the first waiting sequence; 0 if none has arrived."""
     return server.requests[waiting[0].request].most if arrived else 0
 
 

@@ -1,4 +1,4 @@
-"""What is shown of pages: a server's cache at a step, in pages and in stretches."""
+"""The state of pages as shown: a server's cache at a step, in pages and in stretches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from simulator.study.pages.run_cache import run_cache
 
 @dataclass(frozen=True, slots=True)
 class PagesState:
-    """A server, everything that happens, and the step that is shown."""
+    """A server, the cache after each step, and the step that is shown."""
 
     server: Server  # the cache and the requests
     sharing: bool  # whether samples of one prompt share its pages
@@ -30,15 +30,15 @@ class PagesState:
     in_pages: tuple[CacheStep, ...]
     in_stretches: tuple[CacheStep, ...]
     step: int = 0  # which step is shown; past its end a run stays as it was last
-    of_run: bool = False  # whether it is the cache of the run that is shown, which does not change
-    # what has been done by hand, if it is the cache that is changed by hand
+    of_run: bool = False  # whether the cache of the run is shown, which does not change
+    # the moves by hand, if the cache that is changed by hand is shown
     moves: tuple[CacheMove, ...] = ()
     chosen: int = -1  # which of its sequences the next move is about
     made: tuple[CacheMove, ...] = FIRST  # the same, also while another cache is shown
 
     @property
     def by_hand(self) -> bool:
-        """Whether it is the cache that is changed by hand."""
+        """Whether the cache that is changed by hand is shown."""
         return bool(self.moves)
 
     @property
@@ -62,7 +62,7 @@ class PagesState:
 
     @property
     def wastes(self) -> tuple[Waste, Waste]:
-        """Where the slots go, in pages and in stretches."""
+        """The uses of the slots, in pages and in stretches."""
         return paged_waste(self.server, self.now), stretched_waste(self.server, self.beside)
 
 
@@ -78,7 +78,7 @@ def pages_state(page: int, *, sharing: bool) -> PagesState:
 
 
 def run_state(workload: Workload) -> PagesState | None:
-    """Return the cache of a run; None of a run without pages."""
+    """Return the cache of a run; None for a run without pages."""
     found = run_cache(workload)
     if found is None:
         return None

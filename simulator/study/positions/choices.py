@@ -1,4 +1,4 @@
-"""What can be chosen of positions."""
+"""The choices for positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulator.study.declared import declared
 
 CLOCKS, MAPS, DIALS, FAR, WAVES = "clocks", "maps", "dials", "far", "sinusoids"
 SHIFT, TRAINED, FACTOR = 1000, 2048, 4
-"""What is shown first: a shift of all places, the longest text of a training, and how many times as
+"""The first settings: a shift of all places, the longest text of a training, and how many times as
 long texts are to be."""
 CHOICES = declared(
     "Positions",

@@ -32,15 +32,15 @@ C128 = NDArray[np.complex128]
 PLACES = 48
 """Places at which one vector is shown."""
 AROUND = 48
-"""Rows before and after the one that is explained whose queries are kept."""
+"""Rows before and after the explained row whose queries are kept."""
 POINTS = 120
 """Points of a curve over distance."""
 SLOWEST, FASTEST = 1.0, 32.0
-"""Turns within the trained length below which YaRN stretches a pair whole, and above which not."""
+"""Turns in the trained length: YaRN stretches pairs whole below the first, not above the second."""
 
 
 def rotary_of(w: Workload) -> Rotary:
-    """Return how the run's rows are turned, or how RoPE as it was published would turn them."""
+    """Return the rotation of the run's rows, or else the rotation of RoPE as published."""
     base = sentence_model(w.scenario).shape.base if w.typed else 10000.0
     return w.position or Rotary(base, max(2, w.head_dim // 2 * 2))
 
@@ -123,13 +123,13 @@ def alibi_scores(vector: F64, scale: float, first: int, count: int) -> F64:
 
 
 def _moved(here: F64, there: F64) -> float:
-    """Return by how much scores differ at most, over the largest; of scores that are all 0, 0."""
+    """Return the largest difference of scores, over the largest score; 0 if all scores are 0."""
     largest = float(np.abs(here).max())
     return float(np.abs(there - here).max()) / largest if largest else 0.0
 
 
 def off_toeplitz(scores: F64) -> float:
-    """Return by how much the scores of one distance differ at most, over their largest range."""
+    """Return the largest difference of scores of one distance, over the range of all scores."""
     count = len(scores)
     spreads = [float(np.ptp(np.diagonal(scores, n))) for n in range(1 - count, count)]
     span = float(np.ptp(scores))
@@ -149,7 +149,7 @@ class PlacedScores:
 
 
 def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[PlacedScores, ...]:
-    """Return the scores of one vector under every kind of positions, and what a shift does.
+    """Return the scores of one vector under every kind of positions, and the effect of a shift.
 
     vector: (d,) float64, used as query and as key.
     """
@@ -174,7 +174,7 @@ def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[PlacedScor
 def shift_errors(w: Workload, vector: F64, count: int, shift: int) -> dict[DType, float]:
     """Return by how much a shift moves scores under RoPE, in each element type.
 
-    In numbers without rounding it is nothing: a score depends on the difference of two angles.
+    Without rounding it would be 0: a score depends on the difference of two angles.
     """
     own = rotary_of(w)
     plain = Rotary(own.theta, own.width, own.interleaved)
@@ -199,10 +199,10 @@ class Stretched:
     name: str
     title: str
     speeds: F64  # (pairs,) float64, radians from place to place
-    temper: float = 1.0  # what scores are multiplied by as well
+    temper: float = 1.0  # a further factor of scores
 
     def arcs(self, trained: int, factor: float, before: F64) -> tuple[F64, F64]:
-        """Return up to which angles training has seen each pair, and the longer text turns it.
+        """Return the largest angles of each pair in training and in the longer text.
 
         Both in radians, (pairs,), and at most a whole turn.
         """
@@ -237,8 +237,8 @@ def stretched(rotary: Rotary, trained: int, factor: float) -> tuple[Stretched, .
 def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple[F64, F64]:
     """Return the score of a vector with itself over distance: distances and means, (points,) each.
 
-    Of each stretch of distances it is the mean, weighted with its two neighbours (a triangle),
-    because fast pairs turn many times in one.
+    Each mean is over a stretch of distances, weighted with its two neighbours (a triangle), because
+    fast pairs turn many times in a stretch.
 
     squares: (pairs,) `energies` of the vector, times the scale.
     """
@@ -258,7 +258,7 @@ def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class PositionsState:
-    """A row of a head, and what positions make of its query."""
+    """A row of a head, and its query under all kinds of positions."""
 
     workload: Workload  # shapes and tokens, heads one by one
     row: int
@@ -301,7 +301,7 @@ class PositionsState:
 def positions_state(
     w: Workload, inputs: Inputs, head: int, row: int, shift: int, trained: int, factor: int
 ) -> PositionsState:
-    """Return what is shown of a row; it takes some milliseconds."""
+    """Return the state for a row; this takes some milliseconds."""
     rotary = rotary_of(w)
     vector = inputs.q[head, row].astype(np.float64)
     rows = range(max(0, row - AROUND), min(w.queries, row + AROUND + 1))

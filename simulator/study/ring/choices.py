@@ -1,4 +1,4 @@
-"""What can be chosen of a ring."""
+"""The choices for a ring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.study.declared import declared
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 
 KEYS, PARTIALS = "keys", "partials"
-"""What travels: blocks of K and V, or what devices have made of their own keys."""
+"""What travels: blocks of K and V, or the partial results of devices for their own keys."""
 
 CHOICES = declared(
     "Ring",

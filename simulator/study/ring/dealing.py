@@ -20,14 +20,14 @@ from simulator.problem.scenario import Layout
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 DEVICES = 4
-"""Devices of a ring if a scenario says nothing of them."""
+"""Devices of a ring if a scenario does not say how many."""
 
 Pieces: TypeAlias = tuple[range, ...]
-"""What a device holds of a sequence: ascending ranges, which may have a step."""
+"""The part of a sequence that a device holds: ascending ranges, which may have a step."""
 
 
 def dealt(layout: Layout, length: int, devices: int) -> tuple[Pieces, ...]:
-    """Return what each device holds of a sequence; none of it twice, all of it once.
+    """Return the tokens of a sequence that each device holds; each token is on one device.
 
     Parts are as equal as whole tokens can be, so some may be empty.
 

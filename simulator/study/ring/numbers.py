@@ -1,7 +1,7 @@
-"""The numbers of a ring: what each device's rows have after each step, really computed.
+"""The numbers of a ring: m, l and O of each device's rows after each step, really computed.
 
 A device's rows meet the block at hand as a row block of flash2 meets its keys, tile by tile in
-float32; what comes out is merged with what came before by the ops that join splits.
+float32; the ops that join splits merge the result with the results before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RingNumbers:
     l: F32
     o: F32  # (steps, Nq, dv) float32, over the sum of the keys so far, not rounded to the dtype
     exact: F64  # (Nq, dv) float64, O from the definition
-    # largest difference of the last O from that of flash2 on one device, not rounded either
+    # largest difference of the last O from O of flash2 on one device, not rounded either
     apart: float
 
     @property
@@ -103,7 +103,7 @@ def ring_numbers(
 
 
 def _finished(ring: Ring, inputs: Inputs, head: int, m: F32, l: F32, o: F32) -> RingNumbers:
-    """Return numbers beside those from the definition and those of one device."""
+    """Return the numbers, beside O from the definition and O of one device."""
     exact, _ = reference_rows(ring.workload, inputs, head, range(ring.workload.seqlen_q))
     apart = float(np.abs(o[-1] - _alone(ring, inputs, head)).max())
     return RingNumbers(head, frozen(m), frozen(l), frozen(o), exact, apart)
@@ -111,17 +111,17 @@ def _finished(ring: Ring, inputs: Inputs, head: int, m: F32, l: F32, o: F32) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Meeting:
-    """A device's rows and the block at hand: what the mask shows, and what scores lose."""
+    """A device's rows and the block at hand: visible pairs, and the bias that scores lose."""
 
     visible: Bools
     bias: F32 | None
 
     def show(self, rows: slice) -> Visible:
-        """Return what gives the mask of some keys for some of the rows."""
+        """Return the function that gives the mask of some keys for some of the rows."""
         return lambda start, stop: self.visible[rows, start:stop]
 
     def change(self, rows: slice, scoring: Scoring) -> Change:
-        """Return what makes scores of the scaled products of some of the rows."""
+        """Return the function that makes scores of scaled products for some of the rows."""
 
         def change(start: int, stop: int, s: F32) -> F32:
             capped = scoring.capped(s)
@@ -131,7 +131,7 @@ class _Meeting:
 
 
 def _step(ring: Ring, inputs: Inputs, head: int, device: int, step: int) -> tuple[F32, Partial]:
-    """Return the maxima of a device's rows over the block at hand, and what it leaves of them."""
+    """Return the maxima of a device's rows over the block at hand, and their partial result."""
     w, kv_head = ring.workload, ring.workload.kv_head_of[head]
     rows = tokens_of(ring.rows[device])
     block = ring.keys[block_at(device, step, ring.devices)]

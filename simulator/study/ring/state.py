@@ -1,4 +1,4 @@
-"""What is shown of a ring: what was computed, and a marked step and device."""
+"""The state of a ring as shown: the results, and a marked step and device."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from simulator.study.ring.timeline import RingTimeline
 from simulator.study.ring.work import RingWork, ring_of, ring_work, why_no_ring
 
 FINEST = 256
-"""Rows and keys of the picture of the mask, about, at most."""
+"""Most rows and keys of the picture of the mask, about."""
 HIDDEN, LATER, DONE, NOW, CHOSEN = range(5)
-"""What a pair of the picture is: hidden, to come, done, of this step, of the marked device."""
+"""Kinds of pairs of the picture: hidden, to come, done, of this step, of the marked device."""
 
 
 @dataclass(frozen=True, eq=False)
 class RingFound:
-    """What was computed of a run."""
+    """The results for a run."""
 
     workload: Workload  # the run, its heads one by one
-    work: RingWork | None  # what devices do; None: `why` not
-    numbers: RingNumbers | None  # what their rows have; None: `why` not
-    why: str  # what is not there, as a sentence; empty if all is
+    work: RingWork | None  # the work of devices; None: `why` not
+    numbers: RingNumbers | None  # the numbers of their rows; None: `why` not
+    why: str  # what is missing, as a sentence; empty if nothing is
 
 
 def ring_found(
@@ -56,8 +56,8 @@ def ring_found(
 class RingState:
     """A ring with a step and a device that are marked.
 
-    Until `share`, how much of the way to the marked step has been seen, is 1 the step before is
-    shown, and its blocks are on their way to the next devices.
+    `share` is how much of the way to the marked step has been seen. Until it is 1, the step before
+    is shown, and its blocks are on their way to the next devices.
     """
 
     found: RingFound
@@ -84,7 +84,7 @@ class RingState:
 
     @property
     def part(self) -> int:
-        """Which of the numbers are shown: of the step, or, if keys stay, of the device."""
+        """The place of the numbers that are shown: the step, or, if keys stay, the device."""
         return self.device if self.stays else self.seen
 
     def at(self, step: int, device: int) -> RingState:
@@ -109,7 +109,7 @@ class RingState:
 
     @cached_property
     def kinds(self) -> NDArray[np.uint8]:
-        """What each pair of the picture of the mask is, (rows, keys), of a sample of pairs."""
+        """The kind of each pair of the picture of the mask, (rows, keys), of a sample of pairs."""
         assert self.found.work is not None
         ring, w = self.found.work.ring, self.found.work.ring.workload
         lengths = w.seqlen_q, w.seqlen_k

@@ -1,10 +1,10 @@
-"""When the devices of a ring work, send and wait: a model, nothing of it was measured.
+"""When the devices of a ring work, send and wait: a model; nothing was measured.
 
 A step of a device is its work on the block at hand and the block's way to the next device.
 Overlapped, both begin together; else a block leaves when both devices have done their work. A
 device begins its next step when it has done its work, has the next block, and the next device has
-its own: it has room for two blocks, one to work on and send from, one to receive. If keys stay,
-all begin together, and each sends what it has made when it is done; the merge takes no time.
+its own: a device has room for two blocks, one to work on and send from, one to receive. If keys
+stay, all begin together, and each sends what it has made when it is done; the merge takes no time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class RingTimeline:
     # begins, works: when a device begins a step, and how long its work takes
     begins: F64
     works: F64
-    # leaves, sends: when the block at hand leaves for the next device, and how long it takes; not
-    # in the last step, where both are 0, but where keys stay
+    # leaves, sends: when the block at hand leaves for the next device, and how long it takes; both
+    # are 0 in the last step, unless keys stay
     leaves: F64
     sends: F64
     alone: float  # how long one device would take for everything, as the usual algorithm
@@ -50,12 +50,12 @@ class RingTimeline:
 
     @property
     def speed_up(self) -> float:
-        """How many times as fast it is as one device."""
+        """How many times as fast the ring is as one device."""
         return self.alone / self.seconds
 
 
 def ring_timeline(work: RingWork, link: Link, overlapped: bool) -> RingTimeline:
-    """Return when everything happens.
+    """Return the timeline of a ring.
 
     Work takes the longer of its bytes at the HBM bandwidth and its FLOPs at the matrix rate of the
     data sheet, as elsewhere (`time_estimate`); a block takes its bytes over the link's bandwidth.

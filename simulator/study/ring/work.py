@@ -112,8 +112,8 @@ class RingWork:
     tiles: I64
     pairs: I64
     flops: I64  # matmul FLOPs of the visited tiles
-    # requested bytes of HBM: K and V of each visited tile; of each row block with one Q once, and O
-    # and LSE in float32, which are written, and after the first step read before
+    # requested bytes of HBM: K and V of each visited tile; for each row block with such a tile Q
+    # once, and O and LSE in float32, which are written, and after the first step read before
     bytes: I64
     # (devices, steps) bytes that a device sends to the next during a step, none in the last; if
     # keys stay, O and LSE of all rows in float32, which every device sends once
@@ -121,7 +121,7 @@ class RingWork:
 
 
 def ring_of(w: Workload, devices: int, layout: Layout, *, stays: bool = False) -> Ring:
-    """Return the problem of a run dealt out to devices; there is no reason why not."""
+    """Return the problem of a run dealt out to devices; `why_no_ring` has no reason."""
     return Ring(honest(w).as_algorithm(USUAL.name).ungated, devices, layout, stays)
 
 
@@ -151,7 +151,7 @@ def ring_work(ring: Ring) -> RingWork:
     If keys stay, the heads that share K and V load them together, as split-KV does for rows of all
     of them that fit in a tile.
 
-    Raises ValueError: there is a reason why not (`why_no_ring`).
+    Raises ValueError: `why_no_ring` has a reason.
     """
     w, g = ring.workload, ring.devices
     why = why_no_ring(w)
@@ -183,6 +183,6 @@ def ring_work(ring: Ring) -> RingWork:
 
 
 def _sizes(length: int, block: int) -> I64:
-    """Return the sizes of blocks, of which the last may be smaller."""
+    """Return the sizes of blocks; the last may be smaller."""
     starts = np.arange(0, length, block, dtype=np.int64)
     return np.minimum(starts + block, length) - starts

@@ -1,1 +1,1 @@
-"""What captions say of P and S in the storage type; Exactness shows the same."""
+"""Numbers for captions about P and S in the storage type; Exactness shows the same."""

@@ -11,7 +11,7 @@ from simulator.program.tile_program import TileProgram
 def batch_programs(program: TileProgram) -> tuple[TileProgram, ...]:
     """Return the programs of all sequences of a run's batch, its own among them.
 
-    Without a batch that is the run alone.
+    Without a batch the result is the run alone.
     """
     w = program.workload
     batch = w.scenario.batch

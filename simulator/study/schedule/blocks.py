@@ -27,8 +27,8 @@ class ThreadBlocks:
     head's rows, then the sequences of a batch.
     """
 
-    launch: Launch  # whose blocks they are; that of the first sequence of a batch
-    # of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each
+    launch: Launch  # their launch; in a batch, the first sequence's
+    # for each sequence: splits, heads (KV heads where they work on keys alone), and blocks of each
     shapes: tuple[tuple[int, int, int], ...]
     shared: bool = False  # whether a head here is a KV head with all query heads that share it
 
@@ -41,7 +41,7 @@ class ThreadBlocks:
 
     @property
     def heads(self) -> I64:
-        """Whose each is, (thread blocks,): split or share, and head, numbered in their order."""
+        """The owner of each, (thread blocks,): split or share, and head, numbered in order."""
         each = [np.full(splits * heads, blocks) for splits, heads, blocks in self.shapes]
         counts = np.concatenate(each)
         return np.repeat(np.arange(len(counts)), counts)
@@ -55,7 +55,7 @@ class ThreadBlocks:
         return sequence, int(split), int(head), int(block)
 
     def title(self, number: int) -> str:
-        """Return which one it is, in words."""
+        """Return the place of a thread block in words."""
         sequence, split, head, block = self.place(number)
         said = [f"sequence {sequence}"] if len(self.shapes) > 1 else []
         said.append(f"KV head {head}" if self.shared else f"head {head}")
@@ -122,7 +122,7 @@ def count_all(programs: Sequence[TileProgram], launches: slice = _EVERY) -> int:
 
 
 def _in_grid_order(launch: Launch, amounts: I64) -> I64:
-    """Return the amounts of thread blocks, from those of outer blocks, (heads, outer blocks)."""
+    """Return the amounts of thread blocks, from amounts of (heads, outer blocks)."""
     if launch.in_turn:
         amounts = amounts.sum(axis=1, keepdims=True)
     if launch.row_each:
@@ -130,7 +130,7 @@ def _in_grid_order(launch: Launch, amounts: I64) -> I64:
         each, rest = np.divmod(amounts, rows)
         amounts = np.repeat(each, rows, axis=1)
         amounts[:, np.cumsum(rows) - rows] += rest  # what is loaded once for all rows of a block
-    # Outer blocks are those of rows, and in each of them the splits.
+    # Outer blocks are row blocks, and in each of them the splits.
     ordered: I64 = np.moveaxis(amounts.reshape(len(amounts), -1, launch.splits), 2, 0).ravel()
     return ordered
 

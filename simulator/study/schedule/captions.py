@@ -1,7 +1,7 @@
 """Numbers of a schedule that captions may ask for.
 
-Without a model they are those of the panel where one thread block fits on a multiprocessor at a
-time, as with tiles of 128 rows: what kernels take of a multiprocessor is not known here.
+Without a model they agree with the panel where one thread block fits on a multiprocessor at a time,
+as with tiles of 128 rows: the resources that kernels take are not known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be chosen of schedules: which rows are shown, and in which order blocks start."""
+"""The choices for schedules: which rows are shown, and in which order blocks start."""
 
 from simulator.base.choices import Choice, Option
 from simulator.study.declared import declared

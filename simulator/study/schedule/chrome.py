@@ -29,9 +29,9 @@ from simulator.study.schedule.events import Events
 
 MICROSECONDS = 1e6
 _DIGITS = 6
-"""Of microseconds: a picosecond."""
+"""Digits after the point of microseconds: down to a picosecond."""
 _LATEST = 1e15
-"""Microseconds; some thirty years, where a float still tells quarters of one apart."""
+"""The latest time in microseconds: some thirty years, where a float still tells quarters apart."""
 
 
 def trace_text(rows: Sequence[tuple[str, Events]], about: Mapping[str, str]) -> str:
@@ -62,7 +62,7 @@ def _named(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
 def write_trace(path: Path, rows: Sequence[tuple[str, Events]], about: Mapping[str, str]) -> None:
     """Write a trace file, whole or not at all.
 
-    Raises InputError: it cannot be written.
+    Raises InputError: the file cannot be written.
     """
     text = trace_text(rows, about)
     write_atomically(path, lambda out: out.write(text.encode("utf-8")))
@@ -72,7 +72,7 @@ def read_trace(path: Path) -> Events:
     """Read the events of a Chrome trace; times begin with the first of them.
 
     path: a JSON file: a list of events, or an object with ``traceEvents``.
-    Raises InputError: it cannot be read, is too large, or has no event with a duration.
+    Raises InputError: the file cannot be read, is too large, or has no event with a duration.
     """
     try:
         said = json.loads(read_bounded(path, TRACE_BYTES, "a trace").decode("utf-8"))
@@ -154,7 +154,7 @@ def _word(value: object) -> str:
 
 
 def _time(value: object) -> float | None:
-    """Return a time in microseconds; None if it is none."""
+    """Return a time in microseconds; None if the value is no time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LATEST:
         return None
     return float(value) if math.isfinite(value) else None

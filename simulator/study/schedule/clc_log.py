@@ -1,7 +1,7 @@
 """Tiles that thread blocks asked for, from the lines that a kernel with CLC prints.
 
 CLC, cluster launch control, lets a thread block of a Blackwell GPU take over tiles of blocks that
-have not begun. CUTLASS has no log of it. FlashAttention's kernels, which are written in CUTLASS's
+have not begun. CUTLASS does not log this. FlashAttention's kernels, which are written in CUTLASS's
 Python language, print a line for each query if ``FA_LOG_LEVEL=3`` and ``FA_CLC=1``::
 
     [CLC] query sm=<smid> cta=<blockIdx.x> (m_blk=<m>,h=<h>,b=<b>,s=<s>) valid=<0|1>
@@ -9,8 +9,8 @@ Python language, print a line for each query if ``FA_LOG_LEVEL=3`` and ``FA_CLC=
 References
 ----------
 flash-attention, ``AI/CLC_TRACE_DEBUG.md``, "Current trace format"; `scheduler_warp` of
-``flash_attn/cute/flash_fwd_sm100.py``, which prints after each query: the tile with which a thread
-block begins is none of them.
+``flash_attn/cute/flash_fwd_sm100.py``, which prints after each query, so the first tile of a thread
+block is not printed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def read_clc_log(path: Path) -> Events:
     The lines have no times: each tile takes a turn of its multiprocessor, and all turns are alike.
     Other lines of the log are passed over; so are queries after the last tile (``valid=0``).
 
-    Raises InputError: it cannot be read, is too large, a query is written otherwise, or none was
-        given a tile.
+    Raises InputError: the log cannot be read, is too large, has a query in another form, or has no
+        query that was given a tile.
     """
     try:
         text = read_bounded(path, TRACE_BYTES, "a CLC log").decode("utf-8", errors="replace")

@@ -14,7 +14,7 @@ from simulator.study.schedule.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """What happened on which lane, from when to when; one entry for each event."""
+    """Events on lanes, with start and end; one entry for each event."""
 
     lanes: tuple[str, ...]  # names of the lanes, from top to bottom
     lane: I64  # (events,) int64
@@ -25,17 +25,17 @@ class Events:
     start: F64
     end: F64
     weight: F64  # (events,) float64, 0 to 1: how much work it is beside the largest
-    names: tuple[str, ...]  # what each is
-    timed: bool = True  # whether its times are known, or only what comes after what on a lane
+    names: tuple[str, ...]  # name of each event
+    timed: bool = True  # whether times are known, or only the order on each lane
 
     @cached_property
     def used(self) -> int:
-        """How many lanes there are down to the last that has an event which takes time."""
+        """How many lanes there are down to the last one with an event that takes time."""
         return int(self.lane[self.end > self.start].max(initial=-1)) + 1
 
     @cached_property
     def seconds(self) -> float:
-        """When the last one ends: seconds, or turns."""
+        """When the last event ends: seconds, or turns."""
         return float(self.end.max(initial=0.0))
 
     @property
@@ -44,7 +44,7 @@ class Events:
         return self.lane + self.above
 
     def at(self, down: float, seconds: float) -> int | None:
-        """Return which event is so many lanes from the top at a time; None if none is."""
+        """Return the event at a time that is so many lanes from the top; None if there is none."""
         here = (self.top <= down) & (down < self.top + self.height)
         here &= (self.start <= seconds) & (seconds < self.end)
         found = np.flatnonzero(here)
@@ -54,7 +54,7 @@ class Events:
 def events_of(schedule: Schedule) -> Events:
     """Return the thread blocks of a schedule: a lane is a multiprocessor, with its places."""
     lanes = tuple(f"SM {sm}" for sm in range(schedule.gpu.sms))
-    # A lane is divided by the places that are used: with few blocks those are fewer than there are.
+    # A lane is divided by the places that are used: few blocks do not use all places.
     slots = [max(each.placed.slot, default=0) + 1 for each in schedule.launches]
     parts = [
         (
@@ -79,7 +79,7 @@ def events_of(schedule: Schedule) -> Events:
 
 
 def at_work(schedule: Schedule, visit: int) -> range:
-    """Return which of `events_of` do a visit."""
+    """Return which events of `events_of` do a visit."""
     launch, blocks = schedule.at(visit)
     before = schedule.launches[: schedule.launches.index(launch)]
     first = sum(len(each.blocks) for each in before)

@@ -1,8 +1,8 @@
-"""Placing work on multiprocessors: who runs where, from when to when.
+"""Placing work on multiprocessors: where each piece runs, from when to when.
 
 A multiprocessor has some places, and a place takes the next piece of work as soon as it is free.
-Pieces that are on one multiprocessor at the same time share it equally, so it is never slower for
-having several and never faster than one alone.
+Pieces that are on one multiprocessor at the same time share it equally, so a multiprocessor with
+several pieces is as fast as with one.
 
 References
 ----------
@@ -24,9 +24,9 @@ from simulator.timing.orders import Order, turn_of
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and when each piece of work ran, in the order in which they were given.
+    """The place and the time of each piece of work, in the order in which they were given.
 
-    Times are of the type of the work: seconds as float, or fractions.
+    Times have the type of the work: seconds as float, or fractions.
     """
 
     sms: int  # sms, slots: multiprocessors, and places of each
@@ -42,7 +42,7 @@ class Placement:
         return max(self.end, default=0)
 
     def stretched(self, factor: float) -> Placement:
-        """Return the same with all times multiplied."""
+        """Return the placement with all times multiplied."""
         start, end = ([factor * each for each in times] for times in (self.start, self.end))
         return replace(self, start=start, end=end)
 
@@ -67,12 +67,12 @@ def placed(
 
     work: how long each takes alone on a multiprocessor, none below 0.
     order: one of `ORDERS`.
-    heads: whose each piece is, (pieces,), rising; without it all are of one.
+    heads: the head of each piece, (pieces,), rising; without it all pieces are of one head.
 
     Notes
     -----
     At the start the first pieces go to the multiprocessors in turn. If two end at the same time,
-    the lower number of the multiprocessor, then that of the place, comes first.
+    the lower number of the multiprocessor comes first, then the lower number of the place.
     """
     count = len(work)
     owners = np.zeros(count, np.int64) if heads is None else heads
@@ -81,7 +81,7 @@ def placed(
     sm, slot = [0] * count, [0] * count
     start: list[Any] = [0] * count
     end: list[Any] = [0] * count
-    # The pieces on each multiprocessor, by what each piece there will have had of it when they end.
+    # The pieces on each multiprocessor, by the service per piece (virtual time) when they end.
     running: list[list[tuple[Any, int, int]]] = [[] for _ in range(sms)]
     for place, number in enumerate(turn[:places]):
         at, own = place % sms, place // sms

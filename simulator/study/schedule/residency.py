@@ -9,19 +9,19 @@ from simulator.problem.hardware import KIB, Gpu
 WARP = 32
 REGISTER_BYTES = 4
 _REGISTERS_AT_ONCE = 256
-"""Registers are given to warps in pieces of so many."""
+"""Registers that a warp gets at a time."""
 _SHARED, _REGISTERS = "shared memory", "registers"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockNeeds:
-    """What one thread block of a kernel takes."""
+    """The resources that one thread block of a kernel takes."""
 
     kernel: str  # its name
     threads: int  # of a block
     shared: int  # shared memory, bytes
     registers: int  # of a thread
-    # whether the registers are those of a compiled kernel; otherwise its source states them
+    # whether the registers come from a compiled kernel; otherwise its source states them
     compiled: bool = False
 
     @property
@@ -35,7 +35,7 @@ class BlockNeeds:
 class Residency:
     """How many thread blocks of a kernel fit on a multiprocessor."""
 
-    blocks: int  # so many; 0 if not even one can start
+    blocks: int  # how many; 0 if not even one can start
     limits: tuple[tuple[str, int], ...]  # how many each resource would allow, the scarcest first
     # shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them
     shared: int = 0
@@ -50,12 +50,12 @@ class Residency:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is shared memory."""
+        """Whether the limit is shared memory."""
         return self.limit == _SHARED
 
     @property
     def is_registers(self) -> bool:
-        """Whether it is registers."""
+        """Whether the limit is registers."""
         return self.limit == _REGISTERS
 
 

@@ -1,6 +1,6 @@
 """A run on the multiprocessors of a GPU: launch after launch, block by block.
 
-This is a model (docs/time-model.md, "A schedule"): nothing of it was measured.
+This is a model (docs/time-model.md, "A schedule"): nothing was measured.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class LaunchSchedule:
     needs: BlockNeeds  # what each of them takes
     residency: Residency  # how many fit on a multiprocessor
     placed: Placement  # where and when each runs, in seconds after the launch began
-    begins: float  # seconds after the run began at which its first blocks do
+    begins: float  # seconds from the start of the run to the start of its first blocks
     works: list[float]  # seconds that each block takes alone on a multiprocessor
-    library: bool = False  # whether the model's time is that of a library, whatever its blocks
+    library: bool = False  # whether the model's time is a library's, whatever its blocks
 
     @cached_property
     def work(self) -> float:
@@ -46,7 +46,7 @@ class LaunchSchedule:
 
     @cached_property
     def seconds(self) -> float:
-        """How long it takes."""
+        """How long the launch takes."""
         return float(self.placed.seconds)
 
     @cached_property
@@ -65,19 +65,19 @@ class Schedule:
     """A whole run."""
 
     program: TileProgram  # the run that is shown
-    # those of all sequences of its batch, in their order; without a batch the run alone
+    # the programs of all sequences of its batch, in their order; without a batch the run alone
     programs: tuple[TileProgram, ...]
     gpu: Gpu  # where
     order: Order  # how blocks are placed
     launches: tuple[LaunchSchedule, ...]  # one after the other
-    # model, usual: the time in this order, and in that of the model; None if there is no model
+    # model, usual: the time in this order, and in the model's order; None if there is no model
     model: RunTime | None
     usual: RunTime | None
     why: str  # why there is no model, as a sentence; empty if there is one
 
     @property
     def what_if(self) -> bool:
-        """Whether the order is another than the model's, so that the time is, too."""
+        """Whether the order, and so the time, is another than the model's."""
         return self.model is not None and self.order != "model"
 
     @property
@@ -119,7 +119,7 @@ def why_no_schedule(
 ) -> str:
     """Return why a run has no schedule, as a sentence; empty if it has one.
 
-    The arguments are those of `schedule_of`.
+    The arguments are as in `schedule_of`.
     """
     w = program.workload
     for each in needs:
@@ -141,14 +141,14 @@ def schedule_of(
 ) -> Schedule:
     """Place a run's thread blocks on its GPU.
 
-    By model a launch begins with what starting it takes; its blocks run one at a time on a
+    By model a launch begins with the time that starting it takes; its blocks run one at a time on a
     multiprocessor, stretched where L2 or DRAM bounds the launch. Without a model a block's work is
     the roofline time of its own bytes and FLOPs on one multiprocessor, which has an equal share of
     the GPU's bandwidth and matrix rate. A launch begins when the one before has ended.
 
-    programs: those of all sequences of its batch, the run among them: each launch has the thread
-        blocks of all of them.
-    Raises ValueError: there is a reason why not (`why_no_schedule`).
+    programs: the programs of all sequences of its batch, with the run's own: each launch has the
+        thread blocks of all of them.
+    Raises ValueError: `why_no_schedule` has a reason.
     """
     programs = tuple(programs) or (program,)
     why = why_no_schedule(program, needs, programs)

@@ -1,4 +1,4 @@
-"""Keys dealt out to splits, and query heads packed into rows: what each does to a schedule."""
+"""Keys dealt out to splits, and query heads packed into rows: the effect of each on a schedule."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, USUAL, algorithm_of, tile_program
 
 PACKS_BELOW = 0.9
-"""FlashAttention-3 packs heads if tiles would be used by less than this share of what packed they
-would be (hopper/heuristics.h, ``should_pack_gqa``)."""
+"""FlashAttention-3 packs heads if tiles without packing would be used less than this share of their
+use with packing (hopper/heuristics.h, ``should_pack_gqa``)."""
 
 
 def splitting(w: Workload) -> Workload:
@@ -30,7 +30,7 @@ def with_splits(w: Workload, splits: int) -> Workload:
 
 
 def packing_reasons(w: Workload) -> tuple[str, ...]:
-    """Return what packing the query heads of a KV head changes; empty if they share none."""
+    """Return the changes by packing the query heads of a KV head; empty if no heads share one."""
     if w.group == 1:
         return ()
     whole = with_splits(w, 1)

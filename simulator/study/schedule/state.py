@@ -1,4 +1,4 @@
-"""What is shown of schedules: rows of thread blocks over time, and what is marked there."""
+"""The state of schedules as shown: rows of thread blocks over time, and marks in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.study.schedule.splits import splitting, with_splits
 from simulator.timing.orders import ORDERS
 
 Needs = Callable[[Workload], Sequence[BlockNeeds]]
-"""What the thread blocks of a workload's launches take."""
+"""Returns the resources that thread blocks of a workload's launches take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class TimelineRow:
 
 @dataclass(frozen=True, eq=False)
 class ScheduleState:
-    """Rows of the model and of files, what is said of them, and what is marked."""
+    """Rows of the model and of files, sentences about them, and marks in them."""
 
     program: TileProgram  # the run
     what: str  # which rows
     rows: tuple[TimelineRow, ...]  # the model's, from top to bottom
-    sentences: tuple[str, ...] = ()  # what explains them
+    sentences: tuple[str, ...] = ()  # explanations of the rows
     beside: tuple[TimelineRow, ...] = ()  # traces and logs of others
     visit: int = 0  # the visit at the cursor
     pointed: tuple[int, int] | None = None  # row and event under the mouse
@@ -52,7 +52,7 @@ class ScheduleState:
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
-        """Those of the model's rows that have one."""
+        """The schedules of the model's rows, as far as rows have one."""
         return tuple(row.schedule for row in self.rows if row.schedule)
 
     @property
@@ -64,7 +64,7 @@ class ScheduleState:
         return max((events.seconds for events in timed), default=0.0)
 
     def across(self, events: Events) -> float:
-        """Return what the width of a row stands for: seconds of all rows, or of its own."""
+        """Return the time that a row's width stands for: one for all rows, or the row's own."""
         return (self.seconds if events.timed else 0.0) or events.seconds
 
     def working(self, row: TimelineRow) -> range:
@@ -110,7 +110,7 @@ def _other(program: TileProgram, name: str, order: str, needs: Needs) -> Timelin
 
 
 def _splits(program: TileProgram, order: str, needs: Needs) -> list[TimelineRow]:
-    """Return the run with one split, with those that ``"auto"`` chooses, and with its own."""
+    """Return the run with one split, with the number that ``"auto"`` chooses, and with its own."""
     try:
         w = splitting(program.workload)
     except InputError as error:

@@ -87,7 +87,7 @@ def _factors(n: Numbers) -> Factors:
 
 
 def _place(n: Numbers, row: int) -> int:
-    """Return where a row is among those that are shown."""
+    """Return where a row is among the rows that are shown."""
     rows = _points(n).rows
     if row not in rows:
         raise refuse("", "row", row, "a row of the run, of a long one those that are shown")

@@ -1,4 +1,4 @@
-"""What can be chosen of attention as a kernel smoother."""
+"""The choices for attention as a kernel smoother."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from simulator.problem.workload import Inputs, Workload
 F64 = NDArray[np.float64]
 
 MOST = 512
-"""Rows and keys of a head that are taken: of more, evenly spread ones."""
+"""Most rows and keys of a head that are taken: of more, evenly spread ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class HeadPoints:
     k: F64  # (m, d) float64, keys times the same
     v: F64  # (m, dv) float64, values
     seen: NDArray[np.bool_]  # (n, m) bool, pairs that the mask leaves
-    of_keys: int  # keys that there are
+    of_keys: int  # number of all keys
     added: F64  # (n, m) float64, what a soft-cap and a bias add to q·k; zeros where nothing does
     sink: float | None = None  # the logit that joins the denominator of every row
 
@@ -53,7 +53,7 @@ class HeadPoints:
 
     @property
     def whole(self) -> bool:
-        """Whether all keys were taken; else weights are among those that were."""
+        """Whether all keys were taken; else weights are among the taken keys."""
         return len(self.keys) == self.of_keys
 
     @cached_property
@@ -102,7 +102,7 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
 def _added(
     w: Workload, head: int, rows: tuple[int, ...], keys: tuple[int, ...], products: F64
 ) -> F64:
-    """Return what the scores of some pairs have beside the scaled products."""
+    """Return the differences between scores and scaled products of some pairs."""
     if not w.changes_scores:
         return np.zeros_like(products)
     out = np.empty_like(products)
@@ -129,7 +129,7 @@ def _spread(length: int, most: int, own: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPlane:
-    """The plane in which the keys of a head spread most, and what lies in it."""
+    """The plane in which the keys of a head spread most, and the points in it."""
 
     share: float  # of the keys' variance, 0 to 1, that lies in the plane
     shares: tuple[float, float]  # of each of the two axes
@@ -177,9 +177,9 @@ def key_plane(points: HeadPoints) -> KeyPlane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MovedQuery:
-    """What a row would read if its query were elsewhere in the plane."""
+    """The weights of a row if its query were elsewhere in the plane."""
 
-    place: tuple[float, float]  # where in the plane; what the query has in other directions stays
+    place: tuple[float, float]  # where in the plane; the query's parts in other directions stay
     weights: F64  # (m,) float64, read-only
     blend: tuple[float, float]  # the mean of the keys under them
 
@@ -187,10 +187,10 @@ class MovedQuery:
 def moved_query(
     points: HeadPoints, plane: KeyPlane, at: int, place: tuple[float, float]
 ) -> MovedQuery:
-    """Return what the query of a row reads if it is moved within the plane.
+    """Return the weights of a row whose query is moved within the plane.
 
     at: place of the row among `HeadPoints.rows`.
-    place: where to; along an axis that the keys do not have it does not move.
+    place: the new place; along an axis that the keys do not have, the query does not move.
     """
     by = np.array(place) - plane.queries[at]
     q = points.q[at] + matmul(by, plane.axes)
@@ -207,7 +207,7 @@ def moved_query(
 class Factors:
     """``exp(q·k)`` as a factor of the query, one of the key and a radial kernel of their distance.
 
-    A soft-cap and a bias come after q·k, and are not in these.
+    A soft-cap and a bias come after q·k, and are not in the factors.
     """
 
     log_query: F64  # (n,) float64, ``|q|² / 2``

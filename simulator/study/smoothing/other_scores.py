@@ -1,8 +1,8 @@
-"""Scores that are no dot product: what they weigh, what they cost, and where they can run.
+"""Scores that are no dot product: their weights, their costs, and where they can run.
 
 Any score goes through the same tiles: the online softmax asks for numbers, not for where they come
-from. But of these only the dot product of a tile is one matrix product, for which a GPU has its
-fastest units; the additive score needs a tanh for each pair and hidden number.
+from. But only the dot products of a tile are one matrix product, for which a GPU has its fastest
+units; the additive score needs a tanh for each pair and hidden number.
 
 References
 ----------
@@ -29,7 +29,7 @@ Score = Callable[[F64, F64], F64]
 
 @dataclass(frozen=True, slots=True)
 class ScoreCost:
-    """What the scores of some queries and keys cost."""
+    """The cost of the scores of some queries and keys."""
 
     matmul: int  # FLOPs that are matrix products of a tile, for each pair
     plain: int  # other FLOPs for each pair: they run on a GPU's ordinary units
@@ -44,7 +44,7 @@ class ScoreCost:
 
     @property
     def flops(self) -> int:
-        """All of a pair, a tanh as one."""
+        """All FLOPs of a pair; a tanh counts as one."""
         return self.matmul + self.plain + self.special
 
 
@@ -56,7 +56,7 @@ class ScoreKind:
     formula: str  # as the paper has it
     source: str  # the paper
     of: Score  # the scores of a tile
-    cost: ScoreCost  # what they cost
+    cost: ScoreCost  # their cost
 
 
 def dot(q: F64, k: F64) -> F64:
@@ -90,10 +90,10 @@ def score_kinds(d: int, hidden: int, scale: float, seed: int = 0) -> tuple[Score
     """Return the scores that are compared.
 
     hidden: numbers of the additive score's hidden layer.
-    scale: of the scaled dot product. The cosine is multiplied by scale times d, which is √d, so
-        that the two are the same for vectors of length √d.
+    scale: of the scaled dot product. The cosine is multiplied by scale times d, which is √d: so
+        both scores are the same for vectors of length √d.
     seed: of the additive score's W_q, W_k and v, which are drawn: nobody has trained them here.
-        Entries are normal with variance 1/d, those of v have variance 1.
+        Entries are normal with variance 1/d, entries of v with variance 1.
     """
     rng = np.random.default_rng((seed, d, hidden))
     wq, wk = (frozen(rng.standard_normal((hidden, d)) / math.sqrt(d)) for _ in range(2))

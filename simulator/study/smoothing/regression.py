@@ -32,7 +32,7 @@ _PLACES = 201
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """Examples of a function with noise, and what attention makes of them; arrays are read-only."""
+    """Examples of a function with noise, and attention's predictions; arrays are read-only."""
 
     # xs, ys: (n,) float64, the examples, rising in x
     xs: F64
@@ -55,7 +55,7 @@ class Regression:
 
 
 def function(x: ArrayLike) -> F64:
-    """Return the function that the examples are of, for 0 to 1."""
+    """Return the function from which the examples are drawn, for 0 to 1."""
     x = np.asarray(x, dtype=np.float64)
     return np.asarray(np.sin(2 * np.pi * x) + 0.4 * np.sin(6 * np.pi * x))
 

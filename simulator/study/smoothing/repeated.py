@@ -1,8 +1,8 @@
-"""What attention does that is done again and again: every row becomes the same.
+"""Attention that is done again and again: every row becomes the same.
 
-A row of weights sums to 1, so a row of ``A X`` is a mean of rows of X, and no two rows of it are
-farther apart than two rows of X were. Without anything beside it, ``A A ... A X`` comes to have
-rank one; a skip connection (X added to A X) keeps rows apart far longer.
+A row of weights sums to 1, so a row of ``A X`` is a mean of rows of X, and no two rows of ``A X``
+are farther apart than two rows of X were. With nothing else, ``A A ... A X`` comes to have rank
+one; a skip connection (X added to A X) keeps rows apart far longer.
 
 References
 ----------
@@ -33,11 +33,11 @@ RANKED = 0.01
 class Repeated:
     """Rows after attention was done n = 0, 1, 2, ... times; arrays are read-only."""
 
-    # (n + 1,) float64, the largest difference of two rows in any column, relative to that of X
+    # (n + 1,) float64, the largest difference of two rows in any column, relative to X's own
     spread: F64
     skipped: F64  # (n + 1,) float64, the same with a skip connection: ``(X + A X) / 2`` each time
     ranks: tuple[int, ...]  # singular values of ``A^n`` of at least `RANKED` of the largest
-    # magnitude of A's second largest eigenvalue: what the spread is multiplied by in the end
+    # magnitude of A's second largest eigenvalue: the factor of the spread at each step in the end
     rate: float
 
     @property
@@ -57,8 +57,8 @@ def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
 
     weights: (n, n) float64, rows that sum to 1.
     x: (n, c) float64, what it begins with.
-    Raises InputError: there are not as many rows as keys, or a row does not sum to 1, as one that
-        sees nothing.
+    Raises InputError: there are not as many rows as keys, or a row does not sum to 1, such as a row
+        that sees nothing.
     """
     if weights.shape[0] != weights.shape[1]:
         shape = " x ".join(map(str, weights.shape))

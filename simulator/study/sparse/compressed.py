@@ -1,8 +1,8 @@
-"""The branch of NSA that attends to compressed blocks of keys, and what it costs and changes.
+"""The branch of NSA that attends to compressed blocks of keys: its cost, and its change of O.
 
-A compressed key stands for `length` tokens, the next one for those `stride` further on; a row sees
-those whose tokens all came before it or are its own. NSA compresses with a trained function; here
-it is the mean of the keys, and of the values.
+A compressed key stands for `length` tokens, the next one for the tokens `stride` further on; a row
+sees a compressed key if all its tokens came before the row or are its own. NSA compresses with a
+trained function; here the mean of the keys, and of the values, takes its place.
 
 References
 ----------
@@ -64,20 +64,20 @@ class Compression:
 
 
 def usual_compression(knobs: Knobs) -> Compression:
-    """Return blocks as long as those of the other patterns, that overlap by half, as in NSA."""
+    """Return blocks as long as in the other patterns, which overlap by half, as in NSA."""
     return Compression(knobs.block, max(knobs.block // 2, 1))
 
 
 def compressed(
     w: Workload, inputs: Inputs, knobs: Knobs, *, errors: bool = True
 ) -> tuple[Priced, ...]:
-    """Return what the branch costs and changes; nothing if it has no keys or the run is too long.
+    """Return the price of the branch; nothing if it has no keys or the run is too long.
 
-    To the bytes of attention over the compressed keys those of compressing are added: K and V read
-    once, and what they become written once, in a launch of its own. A scenario's biases, which
+    The bytes of compressing are added to the bytes of attention over the compressed keys: K and V
+    read once, and their means written once, in a launch of its own. A scenario's biases, which
     depend on the distance of two tokens, have no meaning here, so with any the branch has no price.
 
-    w, inputs, knobs, errors: as of `patterns` and `priced`.
+    w, inputs, knobs, errors: as in `patterns` and `priced`.
     """
     own = algorithm_of(w)
     name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name

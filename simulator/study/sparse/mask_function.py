@@ -28,11 +28,11 @@ from simulator.study.sparse.patterns import MOST_PAIRS, Pattern, dense_mask
 SECONDS = 20.0
 """How long a function may take for a whole run."""
 MEMORY = 2**32
-"""Bytes of address space that it may take."""
+"""Bytes of address space that the process may take."""
 NOISE = 2**20
-"""Bytes that it may print; and that any file may have that it writes, beside its answer."""
+"""Bytes that the process may print, and bytes of a file that it writes, beside its answer."""
 _NO_BOOL = 3
-"""The status with which the process ends that was answered with anything but True or False."""
+"""The exit status of the process if the function answers with anything but True or False."""
 _CHILD = """
 import sys
 memory, most, no_bool, path, heads, rows, keys = sys.argv[1:]
@@ -84,9 +84,9 @@ out.flush()
 def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Pattern:
     """Return the mask that a function of (head, i, j) makes.
 
-    w: lengths, and the heads that it is asked about.
+    w: lengths, and the heads that the function is asked about.
     Raises InputError: the file is missing or fails, takes too long, answers with anything but True
-        or False, or says one thing of one head and another of the next: a run has one mask.
+        or False, or answers differently for two heads: a run has one mask.
     """
     source = str(path)
     if getattr(sys, "frozen", False):
@@ -124,10 +124,10 @@ def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Patte
 def _answer(
     path: Path, heads: tuple[int, ...], sizes: tuple[int, int], most: int, seconds: float
 ) -> tuple[int | None, bytes, bytes]:
-    """Return how the process ended, None for not in time, what it answered and what it printed.
+    """Return the exit status, None if not in time, the answer, and the printed bytes.
 
-    Both go into files, whose length is bounded and which nobody waits for: a process that the
-    function has started may hold them. All of its processes end with it.
+    Answer and print go into files of bounded length, which nobody waits for: a process that the
+    function has started may hold them. All these processes end with it.
     """
     given = [MEMORY, most, _NO_BOOL, path, ",".join(map(str, heads)), *sizes]
     own = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each thread takes address space
@@ -148,7 +148,7 @@ def _answer(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those that it has started."""
+    """End a process and the processes that it has started."""
     if sys.platform == "win32":
         process.kill()
     else:

@@ -1,7 +1,7 @@
-"""Sparse patterns that are published, as masks of a run, and what each would cost and change.
+"""Published sparse patterns as masks of a run, and what each would cost and change.
 
 Every pattern leaves a row about the same number of blocks of keys, so they can be compared. All
-heads share one mask: a choice that depends on scores takes those of all heads together.
+heads share one mask: a choice that depends on scores takes the scores of all heads together.
 
 References
 ----------
@@ -30,7 +30,7 @@ from simulator.study.sweep import Figures, figures_of
 from simulator.timing.duration import duration_of, rough_duration
 
 MOST_SCORES = 2**27
-"""Scores of all heads up to which indexers score them and errors of O are computed."""
+"""Most scores of all heads for which indexers run and errors of O are computed."""
 MOST_PAIRS = 2**22
 """Pairs of a head up to which a mask of single pairs is made."""
 _MOST_COUNTED = 2**24
@@ -38,7 +38,7 @@ _MOST_COUNTED = 2**24
 _AT_ONCE = 2**20
 """Scores of all heads that a part of the work on errors computes."""
 SEED = 0
-"""Of random blocks and of the lengths of documents."""
+"""Seed of random blocks and of the lengths of documents."""
 
 NAMES = (
     "dense", "window", "Longformer", "Longformer, dilated", "BigBird", "packed documents",
@@ -71,7 +71,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A pattern, and what a run with it costs and changes."""
+    """A pattern, with the cost of a run and the change of O."""
 
     pattern: Pattern  # the mask
     visited: int  # tiles of all heads that are visited
@@ -95,7 +95,7 @@ def blocks_of(w: Workload, block: int) -> int:
 
 
 def dense_mask(w: Workload) -> Mask:
-    """Return the mask that all are compared with: causal if the run is, and nothing else."""
+    """Return the mask that patterns are compared with: causal if the run is, and nothing else."""
     return Mask(w.queries, w.seqlen_k, w.mask.causal, align=w.mask.align)
 
 
@@ -162,7 +162,7 @@ class _Blocks:
         return Pattern(name, words, replace(self.mask, blocks=BlockMask(self.size, table.copy())))
 
     def near(self, blocks: int, *, both: bool = False) -> Bools:
-        """Return the blocks of each row's own keys and as many before as make so many."""
+        """Return the blocks of each row's own keys and neighbours, `blocks` in all."""
         after = (blocks - 1) // 2 if both and not self.mask.causal else 0
         before = blocks - 1 - after
         table: Bools = (self.places >= self.low - before) & (self.places <= self.high + after)
@@ -184,7 +184,7 @@ class _Blocks:
         return self._filled(fixed, scores)
 
     def _filled(self, fixed: Bools, scores: F64) -> Bools:
-        """Return what is fixed, and the best others until there are k in a row."""
+        """Return the fixed blocks, and the best others until there are k in a row."""
         ranked = np.where(fixed, np.inf, np.where(self.open, scores, -np.inf))
         rank: I64 = np.argsort(np.argsort(-ranked, kind="stable"), kind="stable")
         table: Bools = ((rank < self.k) | fixed) & self.open
@@ -204,7 +204,7 @@ def _document_lengths(keys: int, mean: int) -> tuple[int, ...]:
 def _nsa_scores(w: Workload, inputs: Inputs, block: int) -> F64:
     """Return how much weight the rows of a block give to the mean key of each block, all heads.
 
-    NSA compresses a block with a trained function; the mean is what it starts from here.
+    NSA compresses a block with a trained function; here the mean takes its place.
     """
     mask, starts = dense_mask(w), np.arange(0, w.seqlen_k, block)
     ends = np.minimum(starts + block, w.seqlen_k)
@@ -242,13 +242,13 @@ def priced(
     errors: bool = True,
     done: Map = map,
 ) -> tuple[Priced, ...]:
-    """Return what each pattern costs, and how far O is from O without it.
+    """Return the price of each pattern, and how far O is from O without it.
 
     w: heads, tiles, GPU; naive, which visits every tile whatever the mask, counts as the usual
         algorithm.
     progress: told the share done; may raise to stop.
     errors: whether the errors are computed, which takes longest.
-    done: does the parts: a price of each pattern, and errors on some rows at once.
+    done: runs the parts: a price of each pattern, and errors on some rows at once.
     """
     single = w.as_algorithm(BASELINE.name)
     exact = errors and single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
@@ -273,9 +273,9 @@ def priced(
 def part_priced(
     w: Workload, inputs: Inputs, found: tuple[Pattern, ...], part: int | range
 ) -> Priced | tuple[float, F64]:
-    """Return a part of what `priced` is made of: the price of a pattern, or errors on some rows.
+    """Return a part of the work of `priced`: the price of a pattern, or errors on some rows.
 
-    They are ``|O_dense|^2`` and ``|O - O_dense|^2`` of each pattern, all heads together.
+    Errors are ``|O_dense|^2`` and ``|O - O_dense|^2`` of each pattern, all heads together.
     """
     single = w.as_algorithm(BASELINE.name)
     if isinstance(part, range):
@@ -293,7 +293,7 @@ def part_priced(
 
 
 def _apart(w: Workload, inputs: Inputs, masks: list[Mask], rows: range) -> tuple[float, F64]:
-    """Return the square of O's size without a mask, and how far O is from it with each."""
+    """Return the square of dense O's size, and of its distance from O with each mask."""
     size, apart, keys = 0.0, np.zeros(len(masks)), range(w.seqlen_k)
     open_to = dense_mask(w).visible(rows, keys)
     seen = [mask.visible(rows, keys) for mask in masks]

@@ -1,1 +1,1 @@
-"""Why scores are divided by √d: random queries and keys, and those of a trained layer."""
+"""Why scores are divided by √d: random queries and keys, and a trained layer's."""

@@ -1,4 +1,4 @@
-"""What can be chosen of the √d experiment."""
+"""The choices for the √d experiment."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ F64 = NDArray[np.float64]
 
 DIMS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DRAWN = (4, 16, 64, 256, 1024, 4096)
-"""The d of which one draw is shown."""
+"""The d for which one draw is shown."""
 TRIALS, KEYS = 512, 64
 MAX_DIM, MAX_KEYS, MAX_TRIALS = 2**13, 2**10, 2**16
 
@@ -61,12 +61,12 @@ class Softness:
     # also the sum of the magnitudes of its eigenvalues, and half the sum of the magnitudes of its
     # entries. It is 0 when one key has all the weight and ``1 - 1/keys`` when all have the same.
     gradient: Estimate
-    scores: F64  # (keys,) float64, those of the newest trial, read-only
+    scores: F64  # (keys,) float64, the scores of the newest trial, read-only
 
 
 @dataclass(frozen=True, slots=True)
 class DimPoint:
-    """What the trials at one d have shown so far."""
+    """The results of the trials at one d so far."""
 
     d: int  # entries of each vector
     trials: int  # queries drawn so far
@@ -93,7 +93,7 @@ def sqrt_d_experiment(
 
     seed: the numbers of one d depend only on seed, d and `keys`; more trials continue the same
         numbers.
-    dims: the d to try; the next trials are always those of the d that is least far.
+    dims: the d to try; the next trials are always at the d with the fewest so far.
     Raises InputError: a count out of range, or a d said twice.
 
     References
@@ -122,7 +122,7 @@ def _results(seed: int, dims: tuple[int, ...], keys: int, trials: int) -> Iterat
 
 
 class _Running:
-    """The trials at one d: a stream of random numbers and the sums of what they gave."""
+    """The trials at one d: a stream of random numbers and the sums of the results."""
 
     def __init__(self, seed: int, d: int, keys: int) -> None:
         self.d = d

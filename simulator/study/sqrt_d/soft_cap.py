@@ -1,4 +1,4 @@
-"""What a soft-cap does to the scores of a row: ``s = c · tanh(s / c)``.
+"""The effect of a soft-cap on the scores of a row: ``s = c · tanh(s / c)``.
 
 References
 ----------
@@ -18,7 +18,7 @@ from simulator.problem.workload import Inputs, Workload
 SUPPOSED = 50.0
 """The cap of a run that has none."""
 _MOST = 256
-"""Keys that are shown, of more evenly spread ones."""
+"""Most keys that are shown; of more, evenly spread ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class CappedRow:
 
 
 def capped_row(w: Workload, inputs: Inputs, head: int, row: int) -> CappedRow:
-    """Return what the run's cap does to a row's scores, or what the supposed cap would do.
+    """Return a row's scores before and after the run's cap, or after the supposed cap.
 
     w: shapes, mask and scale, its heads one by one.
     """

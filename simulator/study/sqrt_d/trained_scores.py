@@ -1,8 +1,8 @@
-"""How far the scores of a trained layer spread, beside those of random vectors.
+"""How far the scores of a trained layer spread, beside scores of random vectors.
 
 A trained layer need not have scores of variance d: its queries and keys are not independent, and
 what it has learned may use the scale. The spread of a row is taken about the row's mean, because
-the softmax does not see what all scores of a row have in common.
+the softmax does not see a part that all scores of a row have in common.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ F64 = NDArray[np.float64]
 SHOWN = "soft-red-mat-layer2"
 """The shipped capture that stands beside random vectors if a run has no trained layer."""
 _MOST = 2**20
-"""Scores that are computed: of a longer input, evenly spread rows."""
+"""Most scores that are computed: of a longer input, evenly spread rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Scores of rows, and of the weights that the softmax makes of them."""
+    """The spread of rows' scores, and of the weights that the softmax makes of them."""
 
     variance: Estimate  # of the scores of a row about their mean, over rows
     entropy: Estimate  # of the row's weights, in bits
@@ -45,7 +45,7 @@ class TrainedScores:
     heads: int  # heads, rows: heads, and rows of all heads, that were taken
     rows: int
     keys: float  # keys that a row sees, on average
-    scale: float  # what q·k is multiplied by
+    scale: float  # the factor of q·k
     # plain, scaled: of q·k, and of the scores as the layer has them: q·k times the scale, with its
     # soft-cap and bias if it has them. If it has a sink, that is no score, but its share is taken
     # from the weights

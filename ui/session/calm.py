@@ -9,7 +9,7 @@ _TURNS = 5
 
 
 class Calm:
-    """Counts turns of events since engine and panels have computed what a session shows."""
+    """Counts turns of events since engine and panels have computed all results of a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

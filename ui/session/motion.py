@@ -95,7 +95,7 @@ class Clock(QObject):
         self._motion = on
         self._tell()
 
-    # --- what is asked for ------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------
 
     def follow(self, program: TileProgram, cursor: Cursor, pace: float | None = None) -> None:
         """Note which cursor has been asked for; another cursor ends the motion under way.
@@ -116,7 +116,7 @@ class Clock(QObject):
             self._end_step()
             self._tell()
 
-    # --- what is shown ----------------------------------------------------------------------
+    # --- views ------------------------------------------------------------------------------
 
     def shown(self, view: View, before: View | None) -> View:
         """Return a new view with the state from which it moves on, and set the share."""

@@ -43,7 +43,7 @@ class _Stroke:
     open: Bools
     shows: bool  # whether blocks are shown, not hidden
     last: Block  # the latest block
-    before: PaintedMask | None  # what was painted earlier
+    before: PaintedMask | None  # the painted mask before the stroke
 
 
 class MaskPainting(QObject):

@@ -48,7 +48,7 @@ class Playing(QObject):
         self.clock = Clock(self, now)
         self.clock.moved.connect(self.moved)
 
-    # --- what shows it ----------------------------------------------------------------------
+    # --- for the session to provide ---------------------------------------------------------
 
     @property
     def cursor(self) -> Cursor:

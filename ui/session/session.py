@@ -55,7 +55,7 @@ class Session(Playing):
     open_wanted = Signal(object)
     """The path of a file that a panel offers; the window asks about unsaved changes first."""
     word_asked = Signal(str)  # the name of a word of the glossary about which a panel was asked
-    file_changed = Signal()  # the scenario's file, or whether it differs from what is saved
+    file_changed = Signal()  # the scenario's file, or whether the scenario differs from it
     fell_back = Signal(str)  # in words, that a device has failed and NumPy continues
     working = Signal(bool)  # whether the engine has been at work for long enough to say so
 
@@ -158,7 +158,7 @@ class Session(Playing):
         self._replace(scenario, file, what, opened=True, telling=telling, at=at)
 
     def propose(self, scenario: Scenario, what: str, *, what_if: bool = False) -> None:
-        """Change the scenario, as a step that can be undone; `what` names it.
+        """Change the scenario, as a step that can be undone; `what` names the step.
 
         what_if: whether the scenario becomes a what-if where it disagrees with its file.
         """
@@ -427,7 +427,7 @@ class Session(Playing):
         self._ask()
 
     def move_selection(self, across: int, down: int) -> None:
-        """Select the next cell to the right or below; at first, one of the current tile."""
+        """Select the next cell to the right or below; at first, a cell of the current tile."""
         if self.trace is None or self.view is None:
             return
         if self._cell is None:
@@ -437,7 +437,7 @@ class Session(Playing):
             self.select(moved_cell(self.trace.workload, self._cell, across, down))
 
     def want(self, need: Need[Any], on: bool = True) -> None:
-        """Put what a panel needs into every view from now on, or stop doing so."""
+        """Put the model of a need into every view from now on, or no longer."""
         if on and need.make is not nothing:
             self._needs[need] = None
             self._ask()

@@ -93,7 +93,7 @@ def answer_all() -> int:
     """Do the parts that come on standard input until it ends; return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     given, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of a library is no answer
     while True:
         try:
             data = _block(given)
@@ -186,7 +186,7 @@ def _packed(call: Call) -> bytes:
     return pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
 
 
-# --- where they are done -------------------------------------------------------------------------
+# --- places where parts are done -----------------------------------------------------------------
 
 
 class LocalShards:

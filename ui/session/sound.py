@@ -20,7 +20,7 @@ APART = 0.03  # least seconds between two sounds: more of them, at a high speed,
 
 
 class TickPlayer(QObject):
-    """Plays ticks while it is on; its device opens and closes beside the window."""
+    """Plays ticks while `on`; its device opens and closes beside the window."""
 
     failed = Signal(str)  # why there is no sound; the player is off then
 
@@ -37,7 +37,7 @@ class TickPlayer(QObject):
 
     @property
     def speaker(self) -> Speaker | None:
-        """The device while it is open."""
+        """The open device; None while it is closed."""
         return self._speaker
 
     def set(self, on: bool) -> None:

@@ -30,7 +30,7 @@ class Derivation(Protocol[Found_co]):
     """How a study computes a result that a panel shows of a run."""
 
     name: str  # name of the study; only the latest result of each study counts
-    doing: str  # what the user reads while it computes
+    doing: str  # text for the user during the work
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found_co]:
         """Yield partial results, then the whole one; they depend only on the run and `needs`."""
@@ -89,7 +89,7 @@ class Tasks(QObject):
         """Do some work, which replaces earlier work of its kind.
 
         kind: kind of work; only the latest of each kind is finished.
-        words: what the user reads while it runs, such as ``running to the next row``.
+        words: text for the user during the work, such as ``running to the next row``.
         job: does the work in the other thread; gets a `Report`, which it calls often.
         done: gets the result, in this thread, unless the task was cancelled or replaced.
         refused: gets an `InputError` that the job raises, in place of a result; by default the

@@ -234,7 +234,7 @@ class CrashDesk(QObject):
 
 @guarded
 class CrashDialog(QDialog):
-    """Says in plain words that something went wrong; the details are for those who repair it."""
+    """Says in plain words that something went wrong; the details are for developers."""
 
     def __init__(
         self, text: str, session: Reported | None, kept: str, window: QWidget | None
@@ -293,7 +293,7 @@ class CrashDialog(QDialog):
 
     @property
     def report(self) -> str:
-        """The report that can be copied: the system, what was shown, and every failure."""
+        """The report that can be copied: the system, the scenario on show, and every failure."""
         unwritten = self._count - len(self._failures)
         more = [f"{unwritten} more"] if unwritten else []
         return "\n\n".join([self._head, *self._failures, *more]) + "\n"
@@ -327,7 +327,7 @@ class CrashDialog(QDialog):
 
 
 def report_head(session: Reported | None) -> str:
-    """Return what a report says before the failures: version, system, engine, scenario."""
+    """Return the head of a report, before the failures: version, system, engine, scenario."""
     lines = [
         f"Tilescope {version()} ({KIND})",
         f"{platform.platform()}, Python {platform.python_version()}",

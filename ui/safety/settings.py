@@ -140,7 +140,7 @@ class Settings:
         return self._names("searched")[:MAX_SEARCHED]
 
     def add_searched(self, name: str) -> None:
-        """Put an entry's name at the top of those taken from the search."""
+        """Put an entry's name at the top of `searched`."""
         names = dict.fromkeys((name, *self.searched))
         self._store.put("searched", list(names)[:MAX_SEARCHED])
 

@@ -21,7 +21,7 @@ _LOST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
-    """Handle signals from now on, except those that this process is to ignore, as with nohup.
+    """Handle signals from now on, except signals that this process is to ignore, as with nohup.
 
     Returns: the handlers from before by their numbers; empty in another thread than the main one.
     """

@@ -32,7 +32,7 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
 
 
 def send_off() -> bool:
-    """Send what was printed to its reader, which may be gone; return whether it was written."""
+    """Send the printed text to its reader, who may be gone; return whether it was written."""
     if sys.stdout is None:  # closed
         return True
     try:

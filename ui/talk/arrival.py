@@ -13,8 +13,8 @@ _UNSEEN_MS = 150
 class Arrival(QObject):
     """Says whether a window is moving to a screen or from it, and has not got its size yet.
 
-    On its way it is not painted, unless that takes long: each size there would be painted, in text
-    of the wrong size, while the window takes no input.
+    On its way the window is not painted, unless the way takes long: each size would be painted, in
+    text of the wrong size, while the window takes no input.
     """
 
     def __init__(self, window: QWidget) -> None:

@@ -243,7 +243,7 @@ def _place_rect(laid: CaptionLayout, width: float) -> QRectF:
 
 
 def lines_above(pieces: tuple[Piece, ...], low: float, style: Style) -> tuple[Piece, ...]:
-    """Return the pieces of lines that end above `low`; an ellipsis stands for the others."""
+    """Return the pieces of lines that end above `low`; an ellipsis replaces the other lines."""
     under = QFontMetricsF(style.text_font(BODY)).descent()
     kept = tuple(piece for piece in pieces if piece.baseline + under <= low + 1)
     if len(kept) == len(pieces) or not kept:

@@ -122,7 +122,7 @@ class ExercisesDialog(QDialog):
         self.ask.setText("Drawing the numbers.")
         self._draw()
 
-    # --- what it is made of ---------------------------------------------------------------
+    # --- widgets --------------------------------------------------------------------------
 
     def _make(self) -> None:
         self.lessons = ChoiceBox()

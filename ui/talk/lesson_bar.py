@@ -162,7 +162,7 @@ class LessonBar(QWidget):
         button.setText(words)
         return button
 
-    # --- what is shown ----------------------------------------------------------------------
+    # --- contents ---------------------------------------------------------------------------
 
     def set_titles(self, titles: Sequence[str]) -> None:
         """Set the titles of the lesson's steps, for users who look for a step."""
@@ -248,7 +248,7 @@ class LessonBar(QWidget):
         self.fit()
 
     def fit(self) -> None:
-        """Set the height and the sizes that belong to the window's size, once it is shown."""
+        """Set the height and the sizes for the window's size, once the bar is shown."""
         if self.isHidden():
             return
         window, view = self._window_size(), self.caption

@@ -170,7 +170,7 @@ class LessonPlayer(QObject):
         self._wanted, self._pending = min(max(number, 0), len(self.lesson.steps) - 1), True
         self._await()
         if self._wanted == self._coming:
-            return  # it is shown as soon as it is there
+            return  # the step is shown as soon as it is computed
         if self._wanted in self._known:
             self._show(self._known[self._wanted])
         else:
@@ -453,7 +453,7 @@ class LessonPlayer(QObject):
         self._clock.stop()
         self._path.clear()
 
-    # --- whether it is shown --------------------------------------------------------------
+    # --- whether the step is shown --------------------------------------------------------
 
     def _await(self) -> None:
         """Note that another step is wanted than the one that is shown."""

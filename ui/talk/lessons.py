@@ -66,7 +66,7 @@ class Lessons(QObject):
         player.arrived.connect(self._tell)
         window.session.view_changed.connect(self._note_cell)
 
-    # --- what the user asks for -----------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------
 
     def ask_exercises(self) -> None:
         """Ask the exercises of the lesson on show."""

@@ -94,7 +94,7 @@ class PenOverlay(QWidget):
         self._at = QPoint()
         self.hide()
 
-    # --- what is on -----------------------------------------------------------------------
+    # --- switches -------------------------------------------------------------------------
 
     def set_pen(self, on: bool) -> None:
         """Draw with the pointer or not; the spotlight is switched off."""

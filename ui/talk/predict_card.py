@@ -115,7 +115,7 @@ class PredictCard(QWidget):
         button.clicked.connect(lambda _=False: does())
         return button
 
-    # --- what is shown ----------------------------------------------------------------------
+    # --- contents ---------------------------------------------------------------------------
 
     def ask(self, prediction: Prediction) -> None:
         """Wait for an answer to a question."""
@@ -180,7 +180,7 @@ class PredictCard(QWidget):
     def _typed(self) -> float | None:
         return read_number(self.field.text(), self.prediction.unit if self.prediction else "")
 
-    # --- what the student does --------------------------------------------------------------
+    # --- input ------------------------------------------------------------------------------
 
     def show_answer(self) -> None:
         """Take the typed text as the guess; ask for a number if the text is none."""

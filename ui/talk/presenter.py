@@ -259,7 +259,7 @@ class Presenter(QObject):
         self.overlay.set_style(style)
         self.link.set_style()
 
-    # --- what keys do ---------------------------------------------------------------------
+    # --- keys -----------------------------------------------------------------------------
 
     def next(self) -> None:
         """Go on: to the answer, to the next step, or in the run, and at its end to its costs."""

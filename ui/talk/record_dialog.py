@@ -243,7 +243,7 @@ class RecordDialog(QDialog):
             QShortcut(QKeySequence(key), self, self.add)
         self._session.tasks.failed.connect(self._show_failure)
 
-    # --- what is asked for ----------------------------------------------------------------
+    # --- the step -------------------------------------------------------------------------
 
     def step(self) -> NewStep:
         """Return the step that the fields describe."""
@@ -375,7 +375,7 @@ class RecordDialog(QDialog):
             lambda found: self.preview.show_step(found, number), refused=refused,
         )  # fmt: skip
 
-    # --- adding it ------------------------------------------------------------------------
+    # --- adding the step ------------------------------------------------------------------
 
     def add(self) -> None:
         """Add the step to its lesson and close; after a mistake, the dialog stays open."""

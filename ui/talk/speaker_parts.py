@@ -187,7 +187,7 @@ class StepList(SpeakerPart):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
 
     def show_lesson(self, titles: Sequence[str], seconds: float, then: str) -> None:
-        """Take the titles of the steps, the planned seconds of each, and the title after them."""
+        """Take the titles of the steps, the planned seconds of each, and the lesson after them."""
         self.titles, self.seconds, self.then = tuple(titles), seconds, then
         self.update()
 

@@ -246,7 +246,7 @@ class SpeakerWindow(QWidget):
         self.show_list(False)
         self.step_chosen.emit(number)
 
-    # --- what is shown --------------------------------------------------------------------
+    # --- contents -------------------------------------------------------------------------
 
     def show_step(
         self,
@@ -280,7 +280,7 @@ class SpeakerWindow(QWidget):
         self.buttons["next"].setEnabled(step is None or step.number + 1 < step.count or onward)
 
     def show_lesson(self, title: str, steps: Sequence[str], minutes: float, then: str) -> None:
-        """Show a lesson's steps, how long it is planned to take, and which lesson follows."""
+        """Show a lesson's steps, its planned minutes, and the lesson that follows."""
         name, _, number, _ = self._lesson
         if title != name:
             self._before = self.seconds if name else 0

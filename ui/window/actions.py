@@ -27,7 +27,7 @@ class ActionSpec:
     name: str  # object name
     text: str  # words in the menu
     menu: str  # its menu
-    # the action's function of the window; of a checkable action also of on or off
+    # called with the window; a checkable action's function also gets on or off
     run: Callable[..., Any]
     keys: tuple[str, ...] = ()  # shortcuts, the first one shown
     icon: str = ""  # file in ``assets/icons``, without its ending; empty for none

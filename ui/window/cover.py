@@ -103,7 +103,7 @@ class Cover(QWidget):
         for actions in (window.actions_by_name, window.docks.actions, window.desk.actions):
             yield from actions.items()
 
-    # --- when it goes ---------------------------------------------------------------------
+    # --- leaving --------------------------------------------------------------------------
 
     def leave(self, *_: object) -> None:
         """Show the window."""
@@ -127,7 +127,7 @@ class Cover(QWidget):
         if on:
             self.leave()
 
-    # --- where ----------------------------------------------------------------------------
+    # --- places ---------------------------------------------------------------------------
 
     def place(self) -> None:
         """Cover the window below its menus."""

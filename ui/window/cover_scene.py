@@ -93,7 +93,7 @@ class CoverScene:
 
     @cached_property
     def still(self) -> dict[int, QRectF]:
-        """The places of the other entries."""
+        """The places of entries outside of the list."""
         return {box.id: rect for box, rect in self.frame.placed if isinstance(box.id, int)}
 
     def moved(self, scrolled: float) -> CoverScene:

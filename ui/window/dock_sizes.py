@@ -113,7 +113,7 @@ class DockSizes(QObject):
             return
         layout = window.layout()
         assert layout is not None
-        layout.activate()  # bars first, because docks share what the bars leave
+        layout.activate()  # bars first, because docks share the rest
         wide, high = self._wide(), self._high()
         widths = self._widths(docked, wide)
         heights = {name: self._height(name, high) for name in docked}

@@ -173,7 +173,7 @@ class Docks(QObject):
         """Return a panel if it can be seen now, else None."""
         return self._panels.get(name) if name in self._seen else None
 
-    # --- what they show -------------------------------------------------------------------
+    # --- contents -------------------------------------------------------------------------
 
     def _see(self, spec: PanelSpec, seen: bool) -> None:
         """Give a panel views as long as it is seen."""
@@ -331,7 +331,7 @@ class Docks(QObject):
         elif not self.by_name[name].isHidden():
             self.panel(name)
 
-    # --- where they are -------------------------------------------------------------------
+    # --- places ---------------------------------------------------------------------------
 
     def restore(self, layout: LayoutSpec, state: QByteArray, shares: Shares, scale: float) -> None:
         """Arrange a layout as the user left it, in a visible window.
@@ -357,7 +357,7 @@ class Docks(QObject):
 
     def put_back(self, state: QByteArray, shares: Shares) -> None:
         """Restore the docks of this layout, exactly if the size of the window is the same."""
-        self._window.top.lay_out()  # bars first, because docks share what the bars leave
+        self._window.top.lay_out()  # bars first, because docks share the rest
         with self._arranging():
             self._window.restoreState(state)
         self.sizes.own = shares

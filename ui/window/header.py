@@ -310,7 +310,7 @@ class Header(QWidget):
         self._make_room(not self.progress.isHidden())
 
     def show_busy(self, busy: bool, trace: Trace | None) -> None:
-        """Say that the engine is at work, or which engine it is."""
+        """Show that the engine is at work, or the engine's name."""
         if busy:
             self.engine.setText("computing…")
         elif trace is not None:

@@ -237,7 +237,7 @@ class Stage(QObject):
         """Whether the stage has been left, and the parts off the stage are still hidden."""
         return not self.on and not self.title.isHidden()
 
-    # --- what a run has cost ----------------------------------------------------------------
+    # --- costs of a run ---------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -276,7 +276,7 @@ class Stage(QObject):
         else:
             self._rest.stop()
 
-    # --- what if ------------------------------------------------------------------------------
+    # --- strip of questions -------------------------------------------------------------------
 
     def ask_what_if(self, name: str = "") -> None:
         """Show the strip, and put the focus in one of its fields; never over a spotlight."""

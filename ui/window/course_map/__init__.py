@@ -1,1 +1,1 @@
-"""The map of the course: all lessons by part, what each needs, and three paths through them."""
+"""The map of the course: all lessons by part, the needs of each, and three paths through them."""

@@ -45,7 +45,7 @@ class WhatIfBand(QObject):
 
     @property
     def scale(self) -> float:
-        """Pixels of the window for one of a stage of 1920 × 1080."""
+        """Pixels of the window for one pixel of a stage of 1920 × 1080."""
         return min(self._window.width() / _STAGE[0], self._window.height() / _STAGE[1])
 
     @property

@@ -148,7 +148,7 @@ class WhatIfStrip(Painted):
         assert isinstance(box, ChoiceBox)
         return box
 
-    # --- what the user does -----------------------------------------------------------------
+    # --- input ------------------------------------------------------------------------------
 
     def put_focus(self, name: str) -> None:
         """Let the arrow keys change a field."""
@@ -295,7 +295,7 @@ class WhatIfStrip(Painted):
                 self._what_ifs.end()
         return False
 
-    # --- what it shows ----------------------------------------------------------------------
+    # --- contents ---------------------------------------------------------------------------
 
     @property
     def _focused(self) -> str:

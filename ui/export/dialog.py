@@ -1,4 +1,4 @@
-"""The dialog that exports: what, how and where, then progress and Cancel."""
+"""The dialog that exports: options and target, then progress and Cancel."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class ExportDialog(QDialog):
         if self.running is None:
             self._check()
 
-    # --- what is asked for ----------------------------------------------------------------
+    # --- options --------------------------------------------------------------------------
 
     @property
     def _format(self) -> Format:
@@ -439,7 +439,7 @@ class ExportDialog(QDialog):
         self.words.setStyleSheet(f"color: {theme.bad if bad else theme.text}")
         self.words.setText(text)
 
-    # --- making it ------------------------------------------------------------------------
+    # --- making the export ----------------------------------------------------------------
 
     def _usable(self) -> ExportOptions | None:
         """Return the options from the fields; None, and say why, if they cannot be used."""

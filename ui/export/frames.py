@@ -56,7 +56,7 @@ class FrameSource(Protocol):
 
 
 def shown_row(rows: range, row: int | None) -> int:
-    """Return the row that is explained: by default the middle one of the row block."""
+    """Return the row that is explained: by default the middle row of the row block."""
     return rows.start + len(rows) // 2 if row is None else row
 
 
@@ -69,7 +69,7 @@ class RunStates:
 
     def __call__(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._kept:
-            while len(self._kept) > 1:  # the older state may be the beginning of the next op
+            while len(self._kept) > 1:  # the state before is the beginning of the next op
                 self._kept.pop(next(iter(self._kept)))
             snapshot = self._trace.snapshot(cursor.visit, cursor.op)
             report = row_report(snapshot, shown_row(snapshot.visit.rows, self._row))

@@ -167,7 +167,7 @@ class Handout:
                 painter.restore()
 
     def _notes_below(self, n: int) -> str:
-        """Return the notes of a picture's step, if it is the last of that step."""
+        """Return the notes of a picture's step, if the picture is the last of this step."""
         number, later = self._frames.step_number, n + 1
         ends = later == len(self._frames) or number(later) != number(n)
         return self._said[n].notes if self._notes and ends else ""

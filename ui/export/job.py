@@ -55,7 +55,7 @@ class PartMaker(Protocol):
 class Export:
     """An export that is ready to start."""
 
-    options: ExportOptions  # format, target and size, among others
+    options: ExportOptions  # the options of the command or dialog
     source: FrameSource | PageSource  # the pictures
     note: Note  # origin of the file, written into it
     words: str  # length and kind of the file, for users

@@ -307,7 +307,7 @@ def _dashed(name: str) -> str:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Let a command line take every option; defaults are those in `ExportOptions`."""
+    """Let a command line take every option; defaults are as in `ExportOptions`."""
     given = {"size": "1920x1080", "theme": None}  # read and chosen later
     for name, option in OPTIONS.items():
         default = given.get(name, getattr(_USUAL, name))

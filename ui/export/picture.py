@@ -22,7 +22,7 @@ from ui.safety.faults import raising
 Files = dict[str, QByteArray]  # a picture as files, by their kinds
 Beside = Callable[[Callable[[], Files], Callable[[Files], None]], None]
 _MARK = "application/x-tilescope-copy"
-"""The clipboard's type of a mark that says whose files are awaited, until the files are there."""
+"""Type of a mark on the clipboard that names a picture until its files are there."""
 
 
 class WidgetPicture:

@@ -85,7 +85,7 @@ def _of_op(op: Op, begin: float, seconds: float) -> Iterator[Landing]:
 
 
 def _apart(landings: Iterable[Landing]) -> list[Landing]:
-    """Return landings in order of time, without those too close to another of their tensor."""
+    """Return landings in order of time, without any too close to another of the same tensor."""
     out: list[Landing] = []
     last: dict[str, float] = {}
     for landing in sorted(landings):

@@ -175,7 +175,7 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
         )  # fmt: skip
         goes_on = before is not None and _goes_on(before, step)
         if goes_on:
-            opening = 0.0  # the state before the way has been seen
+            opening = 0.0  # the start has been seen already
         if step.start is None:
             # The way begins when the previous step has been shown for long enough; the last op of
             # the way is seen to happen.

@@ -293,7 +293,7 @@ class UnseenWindow:
             session = self._window.session
             self._trace = session.trace
             self._window.close()
-            # Discard what its threads have reported and nobody has received.
+            # Discard reports of its threads that nobody has received.
             session.deleteLater()
             self._window.deleteLater()
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

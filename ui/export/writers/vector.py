@@ -50,7 +50,7 @@ def svg_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
 
 def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
     """Return a device for SVG on which a painter can draw."""
-    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)  # the other one does not clip
+    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)  # the other version does not clip
     generator.setOutputDevice(buffer)
     generator.setSize(size)
     generator.setViewBox(QRect(0, 0, size.width(), size.height()))

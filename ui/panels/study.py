@@ -85,7 +85,7 @@ class Study(Generic[Found, State]):
         raise NotImplementedError
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Found:
-        """Compute the result, in the background."""
+        """Compute in the background."""
         raise NotImplementedError
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found]:

@@ -45,7 +45,7 @@ class PaperLayout:
     rows: tuple[PaperRow, ...]  # the algorithm's lines
     title: tuple[Piece, ...]  # over them
     note: tuple[Piece, ...]  # under them
-    height: float  # of the whole page
+    height: float  # of the page
 
     def row_at(self, y: float) -> int | None:
         """Return which line is at a height."""

@@ -38,7 +38,7 @@ from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 _LETTERS = 12.0
-"""Size of letters, pixels at scale 1."""
+"""Font pixels at scale 1."""
 _TIP = "Click a line: run to where it is done next. In the margin: a breakpoint."
 _OWN_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 

@@ -33,7 +33,7 @@ class Meter(NamedTuple):
     name: str
     figures: tuple[str, str]
     full: float  # the amount of a full bar
-    whole: float  # the amount of the whole run
+    whole: float  # of the whole run
     done: float
     written: float = 0.0  # the written part of `done`
     limit: float = 0.0  # of the GPU; 0: none

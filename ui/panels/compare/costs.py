@@ -38,7 +38,7 @@ class Costs:
     rows: tuple[CostLine, ...]  # the algorithms, in the order in which they are shown elsewhere
     factor: str  # bytes of the baseline over bytes of this run; "" for the baseline itself
     meaning: str = ""  # what the factor compares
-    mask: str = ""  # the part of the factor that skipped tiles make; empty if there are none
+    mask: str = ""  # the factor's part from skipped tiles; empty if none
     long: str = ""  # the factor in a long run; empty if this run is long enough
 
 

@@ -40,7 +40,7 @@ def result_words(lane: RaceLane) -> tuple[str, str]:
 
 
 def requested_words(lane: RaceLane, standing: Standing) -> tuple[str, str, str]:
-    """Return the bytes that a lane has requested so far in words, and two short forms."""
+    """Return the bytes requested by a lane so far, and short forms."""
     copies = lane.duration.copies
     part = bytes_of_text(copies * standing.counters.bytes, copies * lane.total.counters.bytes)
     moved = lane.duration.dram_bytes

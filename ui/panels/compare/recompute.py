@@ -37,7 +37,7 @@ AMOUNTS = (
 
 
 def trade_sentences(trade: Trade) -> tuple[str, str]:
-    """Return one sentence on the bytes saved and FLOPs paid, and one on the bytes kept."""
+    """Return two sentences: bytes saved and FLOPs paid; bytes kept."""
     again, stored = (named(each.backward) for each in (trade.again, trade.stored))
     saved, paid = trade.saved, trade.paid
     ways = "less" if saved >= 0 else "more", "more" if paid >= 0 else "fewer"

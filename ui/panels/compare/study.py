@@ -58,7 +58,7 @@ class CompareState:
     started: int = 0  # how often the race was started
     share: float = 0.0  # the part of the race that has been seen
     pace: float = RUN_SECONDS  # seconds of watching in which the last lane finishes
-    where: str = "here"  # where these seconds pass
+    where: str = "here"  # where one watches
 
     @property
     def positions(self) -> tuple[Position, ...]:

@@ -245,7 +245,7 @@ def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
     if position.finished:
         return f"finished: {count} visits", "finished", ""
     words = [f"{count} visits"]
-    if _under_way(position):  # the bytes of the visit so far count
+    if _under_way(position):  # bytes of a begun visit count
         count = f"{count_text(position.visits + 1)} of {count_text(len(program))}"
         words = [f"visit {count}"]
     if position.visit is not None:

@@ -21,7 +21,7 @@ from ui.panels.study import Words
 _LINE, _WIDEST = 22.0, 150.0
 """Height of a token's line and largest width of its name, at scale 1."""
 _LETTERS = 400
-"""Characters shown of a long text, from its end."""
+"""Letters of a long text, from its end."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ _MOVED = 64
 
 @dataclass(frozen=True, eq=False)
 class GenerationState:
-    """A run that is generated, with the step and the choices on show."""
+    """The step and choices on show of a generated run."""
 
     found: Generation
     at: int = 1  # which step; 0 is the prompt

@@ -33,7 +33,7 @@ _KINDS = {
 class HeadsState:
     """Everything that the picture shows."""
 
-    title: str  # the scenario or model that has the heads
+    title: str  # owner of heads
     ways: tuple[HeadSharing, ...]  # from MHA through GQA to MQA, then MLA if there is a latent row
     at: int  # the way that is shown
     tokens: int  # how many tokens a decoded token reads
@@ -275,7 +275,7 @@ def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPo
 
 
 def _kept_words(way: HeadSharing) -> tuple[str, ...]:
-    """Return the cached tensors in words, longest first."""
+    """Return the cache in words, longest first."""
     if way.kind == "MLA":
         row = "cached: one row for all heads"
         latent, key = way.model.latent_dim, way.model.rope_dim

@@ -19,7 +19,7 @@ STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 5
 _SHARES = (0.4, 0.33, 0.27), (0.2, 0.6, 0.2)
 """Shares of spare height for small maps, row and output: without a picture and with one."""
 STRIPS = 3
-"""Strips of the output: soft lookup, hard lookup, difference."""
+"""Soft lookup, hard lookup, their difference."""
 LABEL, LINE = 12, 14
 """Size of small words, and room for one of them beside the map, at scale 1."""
 
@@ -29,7 +29,7 @@ class InspectorLayout:
     """Boxes of the parts; empty ones are left out."""
 
     title: QRectF  # the words for the pointer
-    notes: QRectF  # the notes that a reader needs
+    notes: QRectF  # notes for the reader
     caption: QRectF  # above the map: the names of its axes
     cells: QRectF  # the coloured cells of the map
     grid: Grid  # the number of cells, and the block of each

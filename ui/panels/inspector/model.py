@@ -67,7 +67,7 @@ class InspectorModel:
 
     @property
     def picture(self) -> Picture | None:
-        """The picture whose pieces are the keys, if there is one."""
+        """The picture whose pieces are the keys."""
         return picture_of(self.workload)
 
     @property

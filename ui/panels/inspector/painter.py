@@ -88,7 +88,7 @@ def _image(values: F32, theme: Theme, *, signed: bool) -> QImage:
 
 
 class _Picture:
-    """A picture in progress: model, pointer, places and painter."""
+    """The picture, and its painter."""
 
     def __init__(
         self, painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,

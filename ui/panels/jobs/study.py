@@ -60,7 +60,7 @@ class JobsState:
     shows: str = JOBS_SHOWN
     head: int = 0
     row: int = 0
-    wanted: int | None = None  # the layer of a pressed head that is not on the board
+    wanted: int | None = None  # another layer of a typed text, whose head was pressed
 
     @property
     def current(self) -> HeadName:
@@ -73,7 +73,7 @@ class JobsState:
 
     @property
     def at(self) -> int | None:
-        """The place of `current` in the report; None if it is missing."""
+        """The place of `current` in the report, if any."""
         heads = self.report.heads
         return heads.index(self.current) if self.current in heads else None
 

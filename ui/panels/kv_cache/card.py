@@ -31,7 +31,7 @@ LINKS = {
     CURVE: "Curve", TABLE: "Table", FORMULA: "Formula", DECODING: "Decoding", LESS: "Keep less",
 }  # fmt: skip
 BAR, BARRED = "bar", (CURVE, FORMULA, DECODING)
-"""The name of the place of choices, and the views that have choices."""
+"""The place of choices, and the views that have some."""
 _ONE_LINE = 700.0
 MOST_BOXES = 12
 """GPUs beyond which there is one box for all."""
@@ -58,7 +58,7 @@ class LargeNumber(Text):
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
-            super().paint(painter, style, rect)  # files keep the number as text
+            super().paint(painter, style, rect)  # text in vector files
             return
         font, path = self.font(style), QPainterPath()
         metrics = QFontMetricsF(font)

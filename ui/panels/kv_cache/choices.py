@@ -54,4 +54,4 @@ CHOICES = (
     _listed("page size", {str(n): f"pages of {n}" for n in PAGES},
             "Tokens of a page: allocated bytes are whole pages (Kwon et al. 2023, section 4.3)."),
 )  # fmt: skip
-"""Choices beside the view that is open below the card."""
+"""Choices beside the open view below the card."""

@@ -201,7 +201,7 @@ def _lines(page: Page, lines: tuple[Wordings, ...], rect: QRectF, size: float = 
 
 
 def step_words(c: CacheChoice, step: DecodeStep) -> tuple[str, ...]:
-    """Return the bytes that the newest tokens move in words, longest first."""
+    """Return the bytes of the newest tokens in words, longest first."""
     many = plural(step.batch, "token")
     number = f"token {count_text(step.tokens)}" if step.batch == 1 else f"a step of {many}"
     written, read = decimal_bytes_text(step.written), decimal_bytes_text(step.read)

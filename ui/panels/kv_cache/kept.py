@@ -37,7 +37,7 @@ class KeptState:
 
     found: Pressure  # the layer
     decoded: Decoded  # the tokens kept at each step
-    chosen: Evicted  # the policy, and how many tokens it keeps
+    chosen: Evicted  # the policy, and its token count
     step: int  # the step whose tokens are written out
 
     def at(self, step: int) -> KeptState:
@@ -51,7 +51,7 @@ class KeptState:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The tokens that the step reads in words, longest first."""
+        """The step in words, longest first."""
         read = int(self.decoded.kept[0, self.step].sum())
         so_far = self.step + 1
         name = f"{self.chosen.policy.name[0].upper()}{self.chosen.policy.name[1:]}"
@@ -165,7 +165,7 @@ def _paint_words(painter: QPainter, state: KeptState, style: Style, place: QRect
 
 
 def _paint_legend(painter: QPainter, state: KeptState, style: Style, place: QRectF) -> None:
-    """Paint the legend of the colours."""
+    """Paint the colour legend."""
     theme, px = style.theme, style.px
     heads = state.found.layer.workload.kv_heads
     bar = QRectF(place.x(), place.y() + px(4), px(42), place.height() - px(8))

@@ -54,7 +54,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "cache type": ("dtype", str),
     "weights type": ("weights_dtype", str),
 }
-"""The field that a choice sets, and the function that makes the field's value."""
+"""The field that a choice sets, and a converter of its value."""
 _TICK_MS = 60
 """How long a token is shown while decoding plays."""
 _SIDE = 12

@@ -53,7 +53,7 @@ def ways(model: AttentionModel) -> tuple[Way, ...]:
 
 
 def shape_words(model: AttentionModel) -> str:
-    """Return in words which numbers a layer keeps of a token."""
+    """Return in words what a layer keeps of a token."""
     if model.is_latent:
         return f"latent {model.latent_dim} + {model.rope_dim}"
     return plural(model.kv_heads or 0, "KV head")

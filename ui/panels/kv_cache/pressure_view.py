@@ -251,7 +251,7 @@ class PressureView(PlotPanel[None]):
                 slider.setValue(value)
 
     def choose(self, name: str, value: str) -> None:
-        """Accept a choice of policy; the dock takes a choice of view."""
+        """Accept a policy; the dock takes views."""
         if name == "policy":
             self.policy = policy_named(value)
             self._decode()
@@ -265,7 +265,7 @@ class PressureView(PlotPanel[None]):
         self.bar.choose("policy", name)
 
     def _decode(self) -> None:
-        """Decode the layer with the chosen policy and budget, and show the result."""
+        """Decode the layer with policy and budget, and show the result."""
         found, policy, budget = self.found, self.policy, self.budget.value()
         self._label()
         if found is None:

@@ -32,7 +32,7 @@ _MOST_LAYERS, _MOST_SIZE, _SIZE_STEP = 160, 512, 8
 
 @dataclass(frozen=True, slots=True)
 class CacheChoice:
-    """The model, GPU and settings that the cache is counted for."""
+    """The choices to count the cache for."""
 
     published: AttentionModel
     gpu: Gpu

@@ -37,7 +37,7 @@ class CountLine(NamedTuple):
     names: tuple[str, ...]
     formula: str
     value: int
-    factor: float  # relative to the value with one head
+    factor: float  # relative to one head
     share: float  # relative to the largest value over all numbers of heads
 
 
@@ -64,7 +64,7 @@ def lines(state: LayerState) -> Iterator[CountLine]:
 
 
 def words_of_counts(state: LayerState) -> Words:
-    """Return the number of heads on show, in words."""
+    """Return the words on the count."""
     now, own = counts_of(state)[count_at(state)], state.run.heads
     one = f"D = {now.width} in {count_text(now.heads)} head{'s' * (now.heads > 1)} of {now.depth}"
     run = "as many as this layer has" if now.heads == own else f"this layer has {own}"

@@ -54,7 +54,7 @@ def head_words(state: LayerState, shares: RowShares, head: int) -> tuple[str, ..
 
 
 def described(state: LayerState) -> Iterator[str]:
-    """Yield the share of each head in words."""
+    """Yield the shares of the heads."""
     shares = row_shares(state.run, state.shown_row)
     return (head_words(state, shares, head)[0] for head in range(len(state.finished)))
 

@@ -30,7 +30,7 @@ TITLES = {
     "concat": "the heads side by side",
     "y": "W_O mixes the heads",
 }
-"""Titles of stages: what each stage does."""
+"""Titles of the stages."""
 CIRCUITS = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
 """The matrices of a head."""
 _OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n in range(8)))

@@ -36,7 +36,7 @@ _LEAST_DESK = 26.0
 class ScaleModel:
     """HBM and chip at their true sizes."""
 
-    gpu: Gpu  # the GPU that has these memories
+    gpu: Gpu  # with these memories
     memory: MemoryModel  # the tiles on chip, and the tiles that move
     stored: dict[str, int]  # the run's tensors in HBM, in bytes
 
@@ -65,7 +65,7 @@ class ScaleModel:
 
 
 def scale_model(snapshot: Snapshot) -> ScaleModel:
-    """Return the figures of the picture at a snapshot."""
+    """Return the picture's contents at a snapshot."""
     program = snapshot.program
     stored = stored_bytes(program.workload, program.tensors)
     return ScaleModel(program.workload.gpu, memory_model(snapshot), stored)

@@ -83,7 +83,7 @@ class Slant:
 
     @property
     def transform(self) -> QTransform:
-        """The transform from `flat` to the rectangle."""
+        """Lays `flat` on the rectangle."""
         u, v = self.across * (1 / self.flat.width()), self.near * (1 / self.flat.height())
         return QTransform(u.x(), u.y(), v.x(), v.y(), self.at.x(), self.at.y())
 

@@ -31,7 +31,7 @@ from ui.panels.memory.tilted import paint_rising, paint_tilted, tilted_berths, t
 class MemoryView:
     """One way: a layout in a place, and the functions that draw there."""
 
-    option: Option  # the choice of this view
+    option: Option  # choice of this view
     layout: Callable[[QRectF, Style, Snapshot], Any]
     paint: Callable[[QPainter, MemoryState, Any], None]  # everything but tiles on their way
     moving: Callable[[QPainter, Motion, float, Any], None]  # tiles on their way
@@ -69,7 +69,7 @@ CHOICE = Choice("memory", tuple(view.option for view in VIEWS.values()))
 def paint_view(
     painter: QPainter, name: str, state: MemoryState, style: Style, rect: QRectF
 ) -> None:
-    """Paint the memory in one of `VIEWS`; parts that change when a tile lands are painted once."""
+    """Paint one of `VIEWS`; parts that change only when a tile lands are painted once."""
     view, motion = VIEWS[name], state.carried
 
     def paint(inner: QPainter) -> None:

@@ -62,7 +62,7 @@ def words_of_partials(state: RowMerge) -> Words:
 
 
 def _bases(state: RowMerge) -> Iterator[str]:
-    """Yield how another LSE than m + ln l changes O."""
+    """Yield how an LSE other than m + ln l changes O."""
     parts, two = state.parts, state.two
     assert parts is not None
     if parts.lse == EMPTY:
@@ -267,7 +267,7 @@ def numbers(state: BlockSums) -> Box:
 
 
 def _draw_fields(painter: QPainter, style: Style, where: Where) -> None:
-    """Draw the names of the bit fields below the bits."""
+    """Draw the names of bit fields below the bits."""
     bits, below = where["bits"], where.get("fields", QRectF())
     wide = bits.width() / _FIELDS[-1][2]
     for name, begin, end in _FIELDS:
@@ -288,7 +288,7 @@ class MergeState:
 
     @property
     def shown(self) -> RowMerge | BlockSums:
-        """The partials or the sums, whichever are on show."""
+        """The part on show."""
         return self.partials if self.sums is None or self.subject == PARTIALS else self.sums
 
     def chosen(self, name: str, value: str) -> MergeState:

@@ -42,7 +42,7 @@ from ui.session.view import View
 _INKS = ("Q", "K", "V", "P", "O", "S")
 """Tensors whose colours tell requests apart, in turn; their numbers do so, too."""
 _ACROSS, _DOWN = 8, 4
-"""Places side by side, and most rows of them; more places are up to twice as many side by side."""
+"""Places side by side, and most rows; with more places, up to twice as many side by side."""
 _LETTERS = 14
 """Height of a place that has letters, at scale 1."""
 _EDGES: dict[str, tuple[Tone, float]] = {"taken": ("current", 2.5), "given": ("bad", 2.0)}

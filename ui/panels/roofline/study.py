@@ -293,7 +293,7 @@ def _named_together(marks: Sequence[PlotMark], state: UnderRoof) -> list[PlotMar
 
 
 def _name(places: Sequence[RooflinePoint]) -> str:
-    """Return the names of runs with their phases; names of backward passes say it themselves."""
+    """Return the names of runs with their phases; a backward pass has its phase in its name."""
     out = []
     for phase in dict.fromkeys(place.phase for place in places):
         names = ", ".join(place.algorithm for place in places if place.phase == phase)

@@ -261,7 +261,7 @@ BROUGHT = (
     "attention.scale",
     "mask.causal",
 )
-"""The fields that an input determines."""
+"""Fields that an input determines."""
 _IMPLIED = {"input.name": "capture", "input.text": "sentence"}
 """The source that a user wants who fills this field."""
 WHICH_INPUT = (

@@ -131,7 +131,7 @@ class ScenarioPanel(Panel[None]):
         self._touched: set[str] = set()
         """Fields that were changed here, or asked for by name: they stay in sight."""
         self._found: frozenset[str] | None = None
-        """The fields that the query finds, if there is a query."""
+        """The fields that the query finds, if there is one."""
         self._holds = False
         self._lettered: Style | None = None
         self._wrong: dict[str, Mistake] = {}
@@ -222,7 +222,7 @@ class ScenarioPanel(Panel[None]):
         self._foot.setSpacing(round(style.px(4)))
         self.banner.set_style(style)
         for field in self.fields.values():
-            if field.spec.name != "tiling.cols":  # this field is styled with the rows
+            if field.spec.name != "tiling.cols":  # styled with the rows
                 field.set_style(style)
         self._tell_groups()
         self._tell_changes()

@@ -155,7 +155,7 @@ class SentenceEditor(QWidget):
 
     @property
     def parts(self) -> tuple[QWidget, ...]:
-        """The parts that may have the focus."""
+        """Parts that may have the focus."""
         return self.list, self.own
 
     def has_focus(self) -> bool:
@@ -170,7 +170,7 @@ class SentenceEditor(QWidget):
         self._fit()
 
     def show_blank(self, blank: Blank) -> None:
-        """Do nothing: the input's source says what a blank field stands for."""
+        """Do nothing: a blank means the input's source."""
 
     def show_input(self, said: Texts, workload: Workload) -> None:
         """Offer the choices, and choose the one that the texts say."""
@@ -424,7 +424,7 @@ class TwoPictures(QWidget):
         self.buttons[text if text in self.buttons else self._blank].setChecked(True)
 
     def show_blank(self, blank: Blank) -> None:
-        """Take the value of a blank text, which the input gives."""
+        """Take the input's own value."""
         self._blank = blank.value if blank.value in self.buttons else "false"
         self.show_text(self._told, force=False)
 

@@ -42,7 +42,7 @@ _TONES = 8
 _LANE = 7
 """Least height of a lane with events; empty lanes take less room for it."""
 _USED = 0.6
-"""Largest share of the height that lanes with events get in this way."""
+"""Largest share of the height for lanes with events."""
 _NAME = 12
 """Letters of a lane's name, at most."""
 

@@ -47,7 +47,7 @@ class Estimates:
     """How far random features are from the softmax of a head."""
 
     own: FeatureErrors  # with the run's temperature
-    hot: FeatureErrors  # at `HOT` times the run's temperature
+    hot: FeatureErrors  # `HOT` times as hot
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class SmoothingState:
     moved: MovedQuery | None = None
     # random features in place of the softmax; None: `unfit` says why not, or nobody has asked
     estimates: Estimates | None = None
-    unfit: str = ""  # why there are no estimates
+    unfit: str = ""  # why no estimates
     shows: str = KEYS
     regression: Regression | None = None
     moves: bool = True  # whether somebody may click and drag: not in a film

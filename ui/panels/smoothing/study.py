@@ -57,7 +57,7 @@ _HEADS = (
 
 
 def words_of_scores(state: SmoothingState) -> Words:
-    """Return the words on the table of scores."""
+    """Return the words on the rows."""
     w, scored = state.workload, state.scored()
     rows, cols = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
     pairs, first, last = rows * cols, scored[0].kind, scored[-1].kind
@@ -91,7 +91,7 @@ def rows_of_scores(state: SmoothingState) -> Iterator[str]:
 
 
 def scores(state: SmoothingState) -> Box:
-    """Return the table of scores."""
+    """Return the table."""
     scored = state.scored()
     limit = max(float(each.weights.max()) for each in scored) or 1.0
     rows = tuple(

@@ -409,7 +409,7 @@ def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> No
 def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> None:
     """Paint the running maximum, if there is one, after a share `phase` of its jump.
 
-    Its number stands in the gutter; without a gutter above its line, and the old number below.
+    Its number stands in the gutter; without a gutter, above its line, with the old number below.
     """
     bars, layout, maximum = picture.bars, picture.layout, picture.maximum
     if maximum is None:

@@ -50,7 +50,7 @@ _RULE_WORDS = {
 class CurvePick:
     """A point of a curve."""
 
-    algorithm: str  # the algorithm of the curve
+    algorithm: str  # of the curve
     value: int  # place along the axis
 
 

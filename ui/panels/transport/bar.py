@@ -280,7 +280,7 @@ class TransportBar(Painted):
         self.speed_box.setCurrentIndex(self.speed_box.findData(speed))
 
     def set_granularity(self, granularity: Granularity) -> None:
-        """Show the granularity of a step."""
+        """Show the step's granularity."""
         self.step_box.setCurrentIndex(self.step_box.findData(granularity))
 
     def _fitting_style(self) -> Style:

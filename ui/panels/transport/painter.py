@@ -32,7 +32,7 @@ class ScrubberLayout:
     """The place of each visit in the scrubber."""
 
     rect: QRectF  # its whole place
-    visits: int  # how many visits there are
+    visits: int  # visits of the run
     cells: bool  # whether each visit has its own cell
 
     def left_of(self, visit: float) -> float:

@@ -109,7 +109,7 @@ class LiveValue(QLabel):
         self.setAccessibleDescription(said)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Show as much of the cell's state as has room."""
+        """Fit the state into the new width."""
         super().resizeEvent(event)
         self.show_value(self.found)
 

@@ -54,13 +54,13 @@ _LIMIT = re.compile(
 class Usage:
     """The resources that a kernel takes, as the assembler says, and its machine code."""
 
-    registers: int  # of each thread
+    registers: int  # registers of each thread
     # stack, spill_stores, spill_loads: bytes of each thread in local memory, and the bytes that
     # spill instructions move
     stack: int
     spill_stores: int
     spill_loads: int
-    shared: int  # static shared memory of a block, in bytes; what a launch adds is not known here
+    shared: int  # static shared memory of a block, in bytes, without the dynamic memory of a launch
     code: int = 0  # bytes of machine code; 0 if only a log is known
 
     @property

@@ -125,7 +125,7 @@ class _Stripped:
                 if tokens and (code or n not in self._touched) and (text or not line.text):
                     yield replace(line, text=text)
 
-    # --- finding one's way ------------------------------------------------------------------
+    # --- navigation -------------------------------------------------------------------------
 
     def _text(self, at: int) -> str:
         """Return the text of a token of code or a directive; "" for others and past the ends."""
@@ -178,7 +178,7 @@ class _Stripped:
             if self._text(last) == ";":
                 yield at, last
 
-    # --- what goes --------------------------------------------------------------------------
+    # --- removal ----------------------------------------------------------------------------
 
     def _remove(self, first: int, last: int) -> None:
         for token in self._tokens[first : last + 1]:
@@ -304,7 +304,7 @@ class _Stripped:
             self._drop(first, last)
         return True
 
-    # --- how it is set ----------------------------------------------------------------------
+    # --- layout -----------------------------------------------------------------------------
 
     def _join_brackets(self, others: set[int]) -> None:
         """Move a bracket that is left alone in its line to the end of the code before it."""

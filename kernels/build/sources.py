@@ -35,7 +35,7 @@ class SourceLine:
 
     file: str  # such as ``flash2.cu``
     shown: int  # its number in the file, from 1
-    # its number in `source`, from 1; 0 if it goes with the line before, None if it is not there
+    # its number in `source`, from 1; 0 if it goes with the line before, None if `source` lacks it
     number: int | None
     text: str  # the text of the line
 

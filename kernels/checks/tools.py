@@ -200,7 +200,7 @@ def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
 
 
 def sanitizer_faults(said: str, status: int) -> list[str]:
-    """Return what compute-sanitizer has found.
+    """Return the faults that compute-sanitizer has found.
 
     Raises CannotRunError: it has checked nothing: it does not support this GPU or system.
     """
@@ -280,7 +280,7 @@ def dram_bytes(on: Setting) -> Finding:
 
 
 def dram_figure(w: Workload, read: int, write: int, bounds: tuple[int, int, int]) -> dict[str, Any]:
-    """Return what the report says about a workload's DRAM bytes; `measured_dram` reads it."""
+    """Return the report's entry for a workload's DRAM bytes; `measured_dram` reads it."""
     return {
         WORKLOAD: signature(w),
         "algorithm": w.algorithm,
@@ -293,7 +293,7 @@ def dram_figure(w: Workload, read: int, write: int, bounds: tuple[int, int, int]
 def parse_ncu(said: str) -> list[DramBytes]:
     """Return the DRAM bytes of each kernel, in the order of their launches.
 
-    said: what ``ncu --csv --print-units=base`` has written: other lines, then a table with one line
+    said: the output of ``ncu --csv --print-units=base``: other lines, then a table with one line
         for each metric of each kernel.
     """
     lines = said.splitlines()

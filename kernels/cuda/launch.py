@@ -139,14 +139,14 @@ class Tensors:
     s: Buffer | None = None
     p: Buffer | None = None
     # o_partial, lse_partial: (heads of the launch, splits, rows of the launch, dv) and the same
-    # without dv, float32: what the splits of split-kv leave
+    # without dv, float32: the results of the splits of split-kv
     o_partial: Buffer | None = None
     lse_partial: Buffer | None = None
     # run_offsets, runs: which tiles are visited: `kernels.cuda.runs.Runs`
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
     slopes: Buffer | None = None  # (query heads,) float32, ALiBi's; None without them
-    # (query heads, bias_span) float32, what scores gain at each distance; None for nothing
+    # (query heads, bias_span) float32, the bias of scores at each distance; None for no bias
     biases: Buffer | None = None
     # document_of, block_mask: (Nk,) int32, which document each key is in; (row blocks, key blocks)
     # uint8, which are visible. None if the mask says nothing of them
@@ -154,11 +154,11 @@ class Tensors:
     block_mask: Buffer | None = None
     sink: Buffer | None = None  # (query heads,) float32, sink logits; None without any
     # projection, state: (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the
-    # directions of a feature map that has some, and what the keys add up to
+    # directions of a feature map that has some, and the sums over the keys
     projection: Buffer | None = None
     state: Buffer | None = None
-    # gate, last_columns: (heads, Nq, dv) as wide as the dtype, what O is multiplied by, and
-    # (row blocks,) int32, the last column block that each sees; None without a gate
+    # gate, last_columns: (heads, Nq, dv) as wide as the dtype, the factor of O, and (row blocks,)
+    # int32, the last column block that each sees; None without a gate
     gate: Buffer | None = None
     last_columns: Buffer | None = None
     c: Buffer | None = None  # (kv_heads, Nk, d), a latent in the place of K and V

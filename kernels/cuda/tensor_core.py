@@ -1,7 +1,7 @@
 """FlashAttention-2 on tensor cores: `cuda/flash2_mma.cu`, launched without any record.
 
-It computes what flash2 computes, tile after tile. It is timed together with the other kernels, and
-has no trace build.
+The kernel computes the same as flash2, tile after tile. It is timed together with the other
+kernels, and has no trace build.
 """
 
 from __future__ import annotations

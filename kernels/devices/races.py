@@ -16,7 +16,7 @@ from simulator.program.algorithms import algorithm_of, tile_program
 
 MOST_PAIRS = 2**21
 """Most pairs of a query and a key, in all heads, that are watched: some minutes, and 1 GB."""
-BUILDS = ("fast", "trace", "tensor cores")  # what a workload's kernels can be compiled to
+BUILDS = ("fast", "trace", "tensor cores")  # the builds of a workload's kernels
 
 
 def builds_of(w: Workload, device: HostDevice) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class HostDevice:
         self.schedule = schedule or ThreadSchedule()
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array itself: the kernels only read what is uploaded."""
+        """Return the array itself: the kernels only read uploaded arrays."""
         return np.ascontiguousarray(array)
 
     def filled(self, shape: tuple[int, ...], dtype: type[np.generic], byte: int) -> NDArray[Any]:

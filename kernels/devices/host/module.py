@@ -105,9 +105,9 @@ class HostModule:
 class HostKernel:
     """A kernel that runs on the CPU; it is called like `cupy.RawKernel`.
 
-    max_dynamic_shared_size_bytes: it has no effect here; a GPU needs it for more than 48 KiB.
-    preferred_shared_memory_carveout: it has no effect here either: the share of L1 that a GPU uses
-        as shared memory, in percent; -1 lets the GPU choose.
+    max_dynamic_shared_size_bytes: without effect here; a GPU needs it for more than 48 KiB.
+    preferred_shared_memory_carveout: without effect here, too: the share of L1 that a GPU uses as
+        shared memory, in percent; -1 lets the GPU choose.
     """
 
     def __init__(self, library: ctypes.CDLL, name: str, schedule: ThreadSchedule) -> None:

@@ -98,7 +98,7 @@ class HeadDifference:
 class AttentionMaps:
     """Weights of some heads, all under the same settings; arrays are read-only."""
 
-    settings: MapSettings  # what they were made with
+    settings: MapSettings  # the settings of these maps
     # the visible pairs under the settings; `Mask.of_head` has the mask of a head of the workload
     mask: Mask
     heads: tuple[int, ...]  # the query heads, in the order of the first axis

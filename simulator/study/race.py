@@ -47,7 +47,7 @@ class RaceLane:
     """An algorithm in the race."""
 
     total: Totals  # figures of a single run
-    duration: Duration  # of all copies
+    duration: Duration  # the duration of all copies
     launches: tuple[RunLaunch, ...]  # its launches
     place: int  # 1 for the first; lanes that take equally long share a place
 
@@ -71,7 +71,7 @@ class RaceLane:
 
     @property
     def bound_by(self) -> Bound | None:
-        """What bounds the run; None without a model."""
+        """The resource that bounds the run; None without a model."""
         return None if self.duration.model is None else self.duration.model.bound_by
 
 

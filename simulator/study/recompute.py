@@ -29,7 +29,7 @@ class Passes:
 
     forward: Algorithm  # forward, backward: their algorithms
     backward: Algorithm
-    counters: tuple[Counters, Counters]  # what each of the two requests and computes
+    counters: tuple[Counters, Counters]  # requests and FLOPs of each of the two
     # bytes of the tensors that the first leaves for the second, beside inputs and dO
     kept: Mapping[str, int]
     scores: int  # FLOPs of S in the forward pass

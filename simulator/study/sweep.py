@@ -103,7 +103,7 @@ class TilingMap:
     here: tuple[int, int]  # the workload's own ``Br`` and ``Bc``
     here_figures: Figures  # the workload's own
     limit: int  # shared memory that one block may take on the workload's GPU, bytes
-    choices: tuple[TileChoice, ...]  # what the published rules choose for this workload
+    choices: tuple[TileChoice, ...]  # the choices of the published rules for this workload
 
 
 # --- sweeps ----------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def sweep(
 ) -> Sweep:
     """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
-    axis: ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
+    axis: ``N``, ``Br``, ``Bc`` or ``d``; see `workload_at`.
     progress: told the share done.
     timed: whether to add the times by model; at the workload's own place they are exact.
     done: runs a part for each value.

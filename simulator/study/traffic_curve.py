@@ -22,7 +22,7 @@ OTHER_POINTS = 200
 class TrafficCurve:
     """Requested bytes of one run at some of its visits."""
 
-    algorithm: str  # whose run it is
+    algorithm: str  # the algorithm of the run
     length: int  # visits of the run
     visits: I64  # (n,) int64, how many visits are done at each point: 0 first, all of them last
     tensors: tuple[str, ...]  # in the order of the program

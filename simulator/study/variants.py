@@ -49,11 +49,11 @@ class VariantCost:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of attending, with what it costs for all heads of one layer."""
+    """One way of attending, with its costs for all heads of one layer."""
 
     name: str  # ``MHA``, ``GQA 8:2``, ``MQA``, ``window 16``
-    algorithm: Algorithm  # what runs it
-    kv_heads: int  # kv_heads, window: in what it differs; window 0 for none
+    algorithm: Algorithm  # the algorithm that runs it
+    kv_heads: int  # kv_heads, window: where variants differ; window 0 for none
     window: Window
     own: bool  # whether the scenario runs this variant
     seconds: VariantCost  # estimated time on the workload's GPU
@@ -67,7 +67,7 @@ class Variant:
 class VariantTable:
     """The variants of a scenario."""
 
-    rows: tuple[Variant, ...]  # MHA first, then what makes it cheaper
+    rows: tuple[Variant, ...]  # MHA first, then cheaper variants
     heads: int  # query heads of each
     width: int  # D, the width of x: the input's, or heads times head dimension
     # N at which the exponents were fitted; empty where the mask is of this N alone

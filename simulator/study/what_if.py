@@ -96,7 +96,7 @@ def with_causal(scenario: Scenario, on: bool) -> Scenario:
 def with_tokens(scenario: Scenario, count: int, now: AskedFor) -> Scenario:
     """Return the scenario with another number of keys, and of queries where both numbers are equal.
 
-    now: what the scenario asks for.
+    now: the settings of the scenario.
     """
     documents, batch = scenario.mask.documents, scenario.batch
     if documents:
@@ -141,7 +141,7 @@ def _changed(scenario: Scenario, table: str, **values: Any) -> Scenario:
     return with_values(plain(scenario), {table: values})
 
 
-# --- what a run comes to ----------------------------------------------------------------------
+# --- figures of a run -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

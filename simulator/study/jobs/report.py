@@ -65,7 +65,7 @@ class HeadReport:
     shares: F64 | None
     part: str  # why these are not all heads and rows of the run; empty if they are
     tokens: bool  # whether tokens are known
-    training: Training | None = None  # what the whole model adds
+    training: Training | None = None  # the facts from the whole model
     cross: bool = False  # whether queries and keys come from different texts
 
     @property

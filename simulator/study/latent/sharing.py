@@ -46,7 +46,7 @@ class SmallerCache:
     family: Family  # ``pooled`` heads or a ``latent``
     size: int  # KV heads that are left, or numbers of the latent
     numbers: int  # numbers that are kept of a token
-    bytes: int  # the same in bytes of the run's dtype
+    bytes: int  # the bytes of these numbers in the run's dtype
     error: float  # norm of the difference of O over the norm of O, all rows of all heads
 
 

@@ -42,7 +42,7 @@ NARROWER = 4
 FEWEST_KEYS = 4096
 """Keys of the model that is shown if a run has no latent."""
 _MOST = 2**28
-"""FLOPs of the up-projection in what is computed in both ways: fewer heads beyond that."""
+"""Most FLOPs of the up-projection where both ways are computed: beyond that, fewer heads."""
 
 
 @dataclass(frozen=True, slots=True)

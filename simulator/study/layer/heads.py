@@ -24,7 +24,7 @@ class HeadMatrices:
 
     # (D, D) float64, W_Q W_Kᵀ of the head: x_i W_Q W_Kᵀ x_jᵀ is q_i · k_j without biases
     reads: F64
-    writes: F64  # (D, D) float64, W_V W_O of the head: what a token that is read adds to Y
+    writes: F64  # (D, D) float64, W_V W_O of the head: from x of a token to its part of Y
     # ``‖A − Aᵀ‖ / ‖A‖`` of `reads`, Frobenius: 0 if it is symmetric, √2 if A and Aᵀ have nothing in
     # common, 2 if Aᵀ = −A; 0 for a matrix of zeros
     asymmetry: float

@@ -109,16 +109,16 @@ class BlockSums:
     """The sums of a row block in an order."""
 
     where: str  # head and row block, in words
-    tensor: str = ""  # what is summed
+    tensor: str = ""  # the tensor that is summed
     rows: range = range(0)
-    sums: BlockTerms | None = None  # what column blocks add; None: `why` not
+    sums: BlockTerms | None = None  # the terms of column blocks; None: `why` not
     order: str = FIRST
     seed: int = 0  # of an order that is drawn
     chosen: tuple[int, int] | None = None  # whose bits are shown; None: the one that moves most
     room: tuple[int, int] = (0, 0)  # bytes of one sum of each number, and of a share from each tile
-    turns: Turns | None = None  # what waiting for turns costs; None: the run is too large
+    turns: Turns | None = None  # the cost of waiting for turns; None: the run is too large
     in_turn: bool = False  # whether the run's own kernel lets column blocks wait
-    whole: Orders | None = None  # what random orders change in all rows; None: too large
+    whole: Orders | None = None  # changes by random orders in all rows; None: too large
     why: str = ""
 
     @cached_property

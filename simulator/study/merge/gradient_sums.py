@@ -57,7 +57,7 @@ class BlockTerms:
     """The terms that column blocks add to dQ of a row block."""
 
     columns: tuple[int, ...]  # the column blocks, ascending
-    terms: tuple[F32, ...]  # (rows, d) float32, what each of them adds
+    terms: tuple[F32, ...]  # (rows, d) float32, the term of each
 
     def total(self, order: str, seed: int = 0) -> F32:
         """Return the sum in a named order, (rows, d) float32."""

@@ -54,7 +54,7 @@ class Partial:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The partials of one row, and what they add up to."""
+    """The partials of one row, and O from the definition."""
 
     partials: tuple[Partial, ...]  # of float32, in the order of their keys
     keys: tuple[range, ...]  # the keys of each

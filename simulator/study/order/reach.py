@@ -36,7 +36,7 @@ class LayerStack:
 
     @property
     def tables(self) -> tuple[Bools, ...]:
-        """What rows see in each layer."""
+        """The keys that rows see in each layer, (N, N) bool each."""
         return tuple(self.everything if each else self.local for each in self.is_global)
 
 

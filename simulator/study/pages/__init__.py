@@ -1,1 +1,1 @@
-"""A server that answers many sequences at once: what its cache holds, and who can hold it."""
+"""A server that answers many sequences at once: its cache, in pages or in stretches."""

@@ -1,6 +1,6 @@
 """A cache in pages that is changed by hand: one move after the other, from an empty cache.
 
-What is shown follows from the moves alone, so undoing one means leaving it out. A move does what
+The state follows from the moves alone, so undoing one means leaving it out. A move does what
 the server of `pages` does: if a sequence needs a page and none is free, the sequence that came last
 gives its pages back and waits; a waiting sequence is taken in as soon as there is room.
 """
@@ -31,7 +31,7 @@ SAMPLES = 26
 class CacheMove:
     """A move, and the number of the running sequence; a new one has no number."""
 
-    kind: Kind  # what
+    kind: Kind  # the kind of move
     which: int = 0  # place of the sequence in `CacheStep.running`
 
 

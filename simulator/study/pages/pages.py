@@ -66,7 +66,7 @@ class Running:
 class CacheStep:
     """The cache after a step."""
 
-    step: int  # which
+    step: int  # number of the step
     running: tuple[Running, ...]  # in the order in which they came
     # waiting, done: sequences that have arrived and have no room, and that are answered
     waiting: int

@@ -10,8 +10,8 @@ from simulator.study.pages.pages import CacheStep, Request, Running, Server
 def run_cache(w: Workload) -> tuple[Server, CacheStep, CacheStep] | None:
     """Return the cache of a run, as it is in pages and as it would be in stretches.
 
-    There is room for as many tokens as stretches take that are as long as the longest sequence;
-    None for a run without pages.
+    There is room for a stretch for each sequence, each as long as the longest sequence; None for a
+    run without pages.
     """
     if w.pages is None:
         return None

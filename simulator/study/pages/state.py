@@ -29,12 +29,12 @@ class PagesState:
     # in_pages, in_stretches: after each step, dealt out in pages and in stretches
     in_pages: tuple[CacheStep, ...]
     in_stretches: tuple[CacheStep, ...]
-    step: int = 0  # which step is shown; past its end a run stays as it was last
+    step: int = 0  # the step that is shown; past its end a run stays at its last step
     of_run: bool = False  # whether the cache of the run is shown, which does not change
     # the moves by hand, if the cache that is changed by hand is shown
     moves: tuple[CacheMove, ...] = ()
     chosen: int = -1  # which of its sequences the next move is about
-    made: tuple[CacheMove, ...] = FIRST  # the same, also while another cache is shown
+    made: tuple[CacheMove, ...] = FIRST  # the moves by hand, also while another cache is shown
 
     @property
     def by_hand(self) -> bool:

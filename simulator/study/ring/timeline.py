@@ -24,8 +24,8 @@ from simulator.study.ring.work import RingWork
 class RingTimeline:
     """Seconds; each array has a row for each device and a column for each step."""
 
-    work: RingWork  # what is done
-    link: Link  # what devices are connected with
+    work: RingWork  # the work of the devices
+    link: Link  # the link between devices
     overlapped: bool  # whether blocks travel during the work
     # begins, works: when a device begins a step, and how long its work takes
     begins: F64

@@ -107,7 +107,7 @@ class Ring:
 class RingWork:
     """Counts of each device (first axis) in each step (second axis), of all heads; int64."""
 
-    ring: Ring  # what was counted
+    ring: Ring  # the ring that was counted
     # tiles, pairs: tiles that are visited, and pairs that the mask shows
     tiles: I64
     pairs: I64

@@ -99,8 +99,8 @@ def blocks_of(
 def amounts_of(programs: Sequence[TileProgram], launch: int) -> tuple[I64, I64]:
     """Return requested bytes, read or written, and matmul FLOPs of each thread block of a launch.
 
-    A thread block whose rows see nothing has no visit, so it has no work here: what is stored for
-    such rows is counted in the first visit of their head, as in the tile program.
+    A thread block whose rows see nothing has no visit, so it has no work here: stores for such rows
+    are counted in the first visit of their head, as in the tile program.
     """
     moved, done = [], []
     for program in programs:
@@ -129,7 +129,7 @@ def _in_grid_order(launch: Launch, amounts: I64) -> I64:
         rows = np.array([launch.outer_size(block) for block in range(len(launch.visits))])
         each, rest = np.divmod(amounts, rows)
         amounts = np.repeat(each, rows, axis=1)
-        amounts[:, np.cumsum(rows) - rows] += rest  # what is loaded once for all rows of a block
+        amounts[:, np.cumsum(rows) - rows] += rest  # loads once for all rows of a block
     # Outer blocks are row blocks, and in each of them the splits.
     ordered: I64 = np.moveaxis(amounts.reshape(len(amounts), -1, launch.splits), 2, 0).ravel()
     return ordered

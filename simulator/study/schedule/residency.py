@@ -37,7 +37,7 @@ class Residency:
 
     blocks: int  # how many; 0 if not even one can start
     limits: tuple[tuple[str, int], ...]  # how many each resource would allow, the scarcest first
-    # shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them
+    # shared memory that a block of the kernel takes, bytes: its tiles, and fixed arrays beside them
     shared: int = 0
     # registers, compiled: as in `BlockNeeds`
     registers: int = 0

@@ -56,7 +56,7 @@ def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
     """Do attention with the same weights again and again.
 
     weights: (n, n) float64, rows that sum to 1.
-    x: (n, c) float64, what it begins with.
+    x: (n, c) float64, the rows at the start.
     Raises InputError: there are not as many rows as keys, or a row does not sum to 1, such as a row
         that sees nothing.
     """

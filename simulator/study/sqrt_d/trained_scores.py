@@ -1,8 +1,8 @@
 """How far the scores of a trained layer spread, beside scores of random vectors.
 
 A trained layer need not have scores of variance d: its queries and keys are not independent, and
-what it has learned may use the scale. The spread of a row is taken about the row's mean, because
-the softmax does not see a part that all scores of a row have in common.
+training may have used the scale. The spread of a row is taken about the row's mean, because the
+softmax does not see a part that all scores of a row have in common.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def make_view(
 ) -> View:
     """Compute the view at a cursor, in the engine's thread; `chosen`: the row, by hand."""
     snapshot = trace.snapshot(at.visit, at.op)
-    snapshot.seconds  # noqa: B018 - slow to compute, and then kept
+    snapshot.seconds  # noqa: B018 - it may take long, and is kept
     report = row_report(snapshot, row)
     at_scale(trace.program)  # kept with the run: too slow for painters
     made = {need: need.make(trace, snapshot, report) for need in needs}

@@ -35,7 +35,7 @@ class RowDots(Op):
 
 
 class WeightedMeans(Op):
-    """``D = rowsum(P ∘ dP)``: the same as that of dO and O, from what lies in HBM."""
+    """``D = rowsum(P ∘ dP)``: equal to rowsum(dO ∘ O), from P and dP in HBM."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class WeightedMeans(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartGradients(Op):
-    """Start some sums on chip, nothing of which has been seen.
+    """Start some sums on chip, before their first term.
 
     `sums`: name, rows and width of a row of each sum.
     """
@@ -227,7 +227,7 @@ class StoredCapGradient(Op):
 
 
 class AddQueryGradient(Op):
-    """``dQ_acc += dS K``: what HBM has of other column blocks is added to."""
+    """``dQ_acc += dS K``: the sum in HBM over column blocks gains this block's product."""
 
     __slots__ = ()
 

@@ -380,7 +380,7 @@ class RowSum(Op):
 
 
 class Combine(Op):
-    """Join the tile's m and l with those of the run (FlashAttention-1)."""
+    """Join the tile's m and l with the run's m and l (FlashAttention-1)."""
 
     __slots__ = ()
 

@@ -29,7 +29,7 @@ class StartState(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapFeatures(Op):
-    """``φ(Q)`` and ``φ(K)`` of what is on chip, ``φ(x) = elu(x) + 1``."""
+    """``φ(Q)`` and ``φ(K)`` of the tiles on chip, ``φ(x) = elu(x) + 1``."""
 
     name: ClassVar[str] = "features"
     short_label: ClassVar[str] = "φ"
@@ -189,7 +189,7 @@ class UnitRows(MapFeatures):
 
 
 class DecayState(Op):
-    """``state = diag(α) state``: each feature forgets a share of what it has."""
+    """``state = diag(α) state``: each feature keeps its share α."""
 
     __slots__ = ()
 

@@ -85,7 +85,7 @@ def softmax_differs(n: Numbers) -> float:
 
 @known
 def left_of(n: Numbers, row: int, key: int) -> float:
-    """Share of what a key has written that is left in the state at a row, a mean over features."""
+    """Share of a key's value that is left in the state at a row, a mean over features."""
     gate = n.snapshot.gate
     if gate is None or gate.ndim < 2:
         raise refuse("", "left_of", n.workload.algorithm, "a run whose state decays")
@@ -96,7 +96,7 @@ def left_of(n: Numbers, row: int, key: int) -> float:
 
 @known
 def recalled(n: Numbers, row: int, col: int) -> float:
-    """What the state has for the key of a row before its value is written, a number of it."""
+    """A number of the value that the state holds for a row's key before the row writes its own."""
     index = n.trace.program.index(n.head, row, row) if n.workload.rule else None
     found = None if index is None else n.trace.snapshot(index).tile.last("v_old")
     if found is None or not 0 <= col < found.shape[1]:
@@ -154,7 +154,7 @@ def layer_error(n: Numbers) -> float:
 
 @known
 def layer_flops(n: Numbers, stage: str) -> int:
-    """FLOPs of what makes `q`, `k`, `v`, `o` or `y` of a whole layer."""
+    """FLOPs that make `q`, `k`, `v`, `o` or `y` of a whole layer."""
     found = _layer(n)
     return found.stage(chosen("stage", stage, [each.name for each in found.stages])).flops
 

@@ -44,7 +44,7 @@ def warp_rescales(n: Numbers, threshold: float) -> int:
 
 @known
 def row_tiles(n: Numbers) -> int:
-    """Pairs of a row and a tile after its first: as often it could rescale."""
+    """Pairs of a row and a tile after its first: the most rescales that can be."""
     return _rescales(n.workload.scenario, 0.0)[2]
 
 
@@ -77,7 +77,7 @@ def variant_cost(n: Numbers, variant: str, cost: str) -> float:
 
 @known
 def variant_power(n: Numbers, variant: str, cost: str) -> float:
-    """The fitted power of N with which that grows."""
+    """The fitted power of N with which a variant's cost grows."""
     power = _variant(n.scenario, variant, cost).power
     if power is None:
         raise refuse("", "variant", variant, "a mask that holds at other lengths, too")

@@ -200,7 +200,9 @@ def _laid_out(
     growth = int(4 + 4 * (number_size(style, *out.cell) - NUMBER_SIZES[0]) / _FULL_GROWTH) / 4
     if growth == 1 or {*algorithm_of(w).outside.values()} & {*out.boxes}:
         return out  # beside half a strip there is no room for larger titles
-    return _arranged(w, style, rect, view, tokens, growth, header=header)
+    larger = _arranged(w, style, rect, view, tokens, growth, header=header)
+    # A flat Kᵀ takes its title's room from Q, which a larger letter may need.
+    return out if larger.labels["Q"].width() < style.px(13 * growth) else larger
 
 
 def number_size(style: Style, width: float, height: float) -> float:

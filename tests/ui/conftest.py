@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
-from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.safety.settings import Settings
 from ui.session.session import Session
@@ -173,9 +172,10 @@ def session_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
         "<allow send_destination='*'/><allow eavesdrop='false'/><allow own='*'/></policy>"
         "</busconfig>"
     )
-    command = [daemon, f"--config-file={config}", "--nofork"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        wait_until((tmp_path / "bus").exists)
+    command = [daemon, f"--config-file={config}", "--nofork", "--print-address"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it listens: its socket is there before
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         yield address
         process.terminate()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import tomllib
 from types import NoneType
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from simulator.base.errors import InputError, Mistake, shortened, shown, unusable
@@ -34,6 +34,9 @@ _EXPECTED = {
 def as_tuple(value: object) -> object:
     """Accept a TOML list for the frozen tuple."""
     return tuple(value) if isinstance(value, list) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class Table(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from simulator.base.tables import Table, as_tuple
+from simulator.base.tables import Table, Texts, as_tuple
 from simulator.lesson.tables import Place
 
 Kind = Literal["number", "cell", "choice", "tile", "fault", "op"]
@@ -21,7 +21,6 @@ KINDS: dict[Kind, str] = {
 """The form of an answer, by the kind of the exercise."""
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_tuple)]
 
 

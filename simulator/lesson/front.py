@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from simulator.base.errors import Mistake, reason
 from simulator.base.limits import LESSON_BYTES, TEXT_LETTERS, TITLE_LETTERS, read_utf8
-from simulator.base.tables import Table, as_tuple, input_error, parse_toml
+from simulator.base.tables import Table, Texts, as_tuple, input_error, parse_toml
 from simulator.lesson.steps import LessonMistake
 
 FRONT = "+++"
@@ -50,16 +50,14 @@ class FrontTable(Table):
         Level | None, Field(description="what one knows already, or who it is for")
     ] = None
     needs: Annotated[
-        tuple[str, ...],
-        BeforeValidator(as_tuple),
+        Texts,
         Field(description='lessons that come before it, by name: `["soft-lookup"]`'),
     ] = ()
     paths: Annotated[
         tuple[PathName, ...], BeforeValidator(as_tuple), Field(description="paths it is a part of")
     ] = ()
     brings: Annotated[
-        tuple[str, ...],
-        BeforeValidator(as_tuple),
+        Texts,
         Field(description="words of the glossary, panels and ideas that no lesson before it uses"),
     ] = ()
     ahead: Annotated[

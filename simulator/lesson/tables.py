@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, as_tuple, wrong
+from simulator.base.tables import Table, Texts, as_tuple, wrong
 from simulator.problem.models import models
 from simulator.study.declared import CHOICES, load
 from simulator.study.sparse.patterns import NAMES
@@ -199,12 +199,12 @@ class PredictTable(Table):
     unit: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     within: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     span: Annotated[tuple[float, float] | None, BeforeValidator(_ends)] = None
-    choices: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    choices: Texts = ()
     click: Annotated[
         tuple[Tensor, int] | None, _shaped((str, int), 'a row of cells as ["S", row]')
     ] = None
     hint: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
-    cover: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    cover: Texts = ()
 
     @model_validator(mode="after")
     def _one_kind(self) -> PredictTable:
@@ -225,7 +225,7 @@ class StepTable(Table):
     """The keys of a step; a key that is left out stays as in the previous step."""
 
     scenario: str | None = None
-    clear: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    clear: Texts = ()
     change: dict[str, Any] = Field(default_factory=dict)
     at: Place | None = None
     play: Annotated[tuple[Place, Place], BeforeValidator(_two)] | None = None

@@ -29,7 +29,7 @@ from simulator.study.sparse.patterns import (
     priced,
     usual_knobs,
 )
-from ui.look.run_words import batch_words
+from ui.look.run_words import sequence_lines
 from ui.look.units import bytes_text, count_text, in_columns, time_text
 from ui.safety.streams import progress
 from ui.session import shards
@@ -98,9 +98,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"block": block, "k": k, "masks": [told(each) for each in rows]}))
     else:
-        print("\n".join(_report(rows)))
-        if w.scenario.batch.lengths:
-            print(f"of {batch_words(w)}: batch.sequence names another")
+        print("\n".join([*_report(rows), *sequence_lines(w)]))
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from simulator.problem.scenario import load_scenario
 from simulator.run.trace import resolve_from
 from simulator.study.sweep import Axis, Sweep, axis_values, sweep
-from ui.look.run_words import batch_words
+from ui.look.run_words import sequence_lines
 from ui.look.units import bytes_text, count_text, in_columns, time_text
 from ui.safety.streams import progress
 from ui.session import shards
@@ -41,9 +41,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"over": over, "here": found.here, "rows": told(found)}))
         return 0
     head = (over, "algorithm", "bytes", "held in HBM", "FLOPs", "shared memory", "time")
-    print("\n".join(in_columns([head, *map(_line, told(found))], names=2)))
-    if w.scenario.batch.lengths:
-        print(f"of {batch_words(w)}: batch.sequence names another")
+    table = in_columns([head, *map(_line, told(found))], names=2)
+    print("\n".join([*table, *sequence_lines(w)]))
     if found.why:
         print(f"no times: {found.why}")
     return 0

@@ -47,6 +47,12 @@ def batch_words(w: Workload) -> str:
     return f"sequence {batch.shown} of a batch of {len(batch.lengths)}"
 
 
+def sequence_lines(w: Workload) -> tuple[str, ...]:
+    """Return the line that says which sequence of a batch a table counts; none without a batch."""
+    said = f"of {batch_words(w)}: batch.sequence names another"
+    return (said,) if w.scenario.batch.lengths else ()
+
+
 def change_words(w: Workload) -> list[tuple[str, str]]:
     """Return other unusual settings, a few words each, with the scenario field of each."""
     words = [("RoPE", "position.kind")] * (w.position is not None)

@@ -7,6 +7,7 @@ from math import inf, prod
 from typing import Literal
 
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.paging import pages_of
 from simulator.problem.workload import Workload
 
 Axis = Literal["split", "row", "key", "depth", "value", "feature", "total", "own", "page"]
@@ -37,12 +38,15 @@ class TensorSpec:
         """Whether it has a number for each query row and key."""
         return self.axes == ("row", "key")
 
-    def bytes_in(self, w: Workload, *, sums: bool = False) -> int:
-        """Return the bytes of the tensor in HBM, all heads."""
+    def bytes_in(self, w: Workload, *, sums: bool = False, keys: int | None = None) -> int:
+        """Return the bytes of the tensor in HBM, all heads, or of its part for so many keys."""
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
         heads = w.kv_heads if self.of_kv_heads else w.heads
         heads = 1 if self.of_all else heads
-        numbers = heads * prod(w.sizes[axis] for axis in self.axes)
+        sizes = w.sizes
+        if keys is not None:
+            sizes |= {"key": keys, "page": pages_of(keys, w.page_size)}
+        numbers = heads * prod(sizes[axis] for axis in self.axes)
         return numbers * (w.width if narrow else STATISTIC_WIDTH)
 
     @property

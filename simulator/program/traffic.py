@@ -37,14 +37,15 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
         return b * (scores + 2 * square + weighted) + sinks + gate
     if algorithm_of(w).backward:
         return _backward_bytes(w, rows, keys) if algorithm_of(w).skips else _whole_bytes(w)
-    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks + gate
+    of_keys = (*algorithm_of(w).inputs[1:], *algorithm_of(w).gates)
+    operands = b * heads * rows * d + sinks + gate
+    operands += sum(spec.bytes_in(w, keys=keys) for spec in of_keys)
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
     # A state that goes from chunk to chunk stays on chip.
     tensors = () if w.chunked else algorithm_of(w).tensors
     passed = sum(spec.bytes_in(w) for spec in tensors)
     lse = heads * Nq if algorithm_of(w).softmax else 0
-    operands += sum(spec.bytes_in(w) for spec in algorithm_of(w).gates)
     return operands + 2 * passed + b * output + STATISTIC_WIDTH * lse
 
 
@@ -74,9 +75,10 @@ def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:
 
 
 def floor_bytes(w: Workload) -> int:
-    """Return Q, K, V and O once each: no exact algorithm can move less."""
+    """Return Q, K, V (of a latent no V) and O once each: no exact algorithm can move less."""
     queries = w.heads * w.seqlen_q * (w.head_dim + w.value_dim)
-    return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + w.value_dim))
+    values = 0 if w.latent else w.value_dim
+    return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + values))
 
 
 def touched(grid: TileGrid) -> tuple[int, int]:

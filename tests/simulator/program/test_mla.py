@@ -16,6 +16,7 @@ from simulator.base.errors import InputError
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
+from simulator.program.traffic import compulsory_bytes, floor_bytes
 from simulator.run.trace import tile_counts
 from tests.helpers.refused import refused
 from tests.helpers.runs import masks, pairs_of, score_tables, trace_of
@@ -93,6 +94,7 @@ def test_bytes_and_flops_are_those_of_plain_loops(chosen: Scenario) -> None:
     rows, cols = seen.shape
     Tr, Tc = ceil(rows / w.rows), ceil(cols / w.cols)
     run, read, flops, visited = ceil(Tc / w.splits), Counter[str](), 0, 0
+    once: dict[tuple[str, int], int] = {}
     for i, split in product(range(Tr), range(w.splits)):
         own = range(i * w.rows, min((i + 1) * w.rows, rows))
         loaded = False
@@ -102,8 +104,10 @@ def test_bytes_and_flops_are_those_of_plain_loops(chosen: Scenario) -> None:
                 continue
             loaded, visited = True, visited + 1
             read["C"] += len(keys) * d * b
+            once["C", j] = len(keys) * d * b
             flops += 2 * len(own) * len(keys) * (d + dv)
         read["Q"] += loaded * len(own) * d * b
+        once["Q", i] = seen[own.start : own.stop].any() * len(own) * d * b
     partials = 4 * w.splits * rows
     totals = tile_program(w).totals
     if not visited:
@@ -112,6 +116,10 @@ def test_bytes_and_flops_are_those_of_plain_loops(chosen: Scenario) -> None:
     assert totals.read["O_partial"] == totals.write["O_partial"] == partials * dv
     assert totals.read["LSE_partial"] == totals.write["LSE_partial"] == partials
     assert (totals.write["O"], totals.write["LSE"]) == (rows * dv * b, 4 * rows)
+    sinks = 4 * len(w.sink_logits)
+    stored = 2 * partials * (dv + 1) + rows * (dv * b + 4)
+    assert floor_bytes(w) == b * (rows * (d + dv) + cols * d)
+    assert compulsory_bytes(w) == sum(once.values()) + sinks + stored
     assert totals.flops == flops
     assert tile_counts(tile_program(w))["visited"] == visited
 

@@ -18,6 +18,7 @@ from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tensors import TensorSpec
+from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
 from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.refused import refused
@@ -99,17 +100,19 @@ def test_counters_are_those_of_the_ops_and_of_plain_loops(chosen: Scenario) -> N
     w = resolve(chosen)
     program = tile_program(w)
     now = counted_by_ops(program)
-    entries = 0
+    entries = distinct = 0
     kinds, size = w.grid.kinds(), w.page_size
     for j in range(w.grid.Tc):
         keys = min((j + 1) * w.cols, w.seqlen_k) - j * w.cols
         entries += w.heads * int((kinds[:, j] > 0).sum()) * ceil(keys / size)
+        distinct += ceil(keys / size) * bool((kinds[:, j] > 0).any())
     assert now.read.get("table", 0) == (4 * entries if len(program) else 0)
     split = tile_program(resolve(with_values(chosen, {"attention": {"algorithm": "split-kv"}})))
     rest = {name: size for name, size in now.read.items() if name != "table"}
     assert rest == split.totals.read
     assert now.write == {**split.totals.write, "table": 0}
     assert now.flops == split.totals.flops
+    assert compulsory_bytes(w) == compulsory_bytes(split.workload) + 4 * distinct
 
 
 def test_the_table_is_held_once_for_all_heads() -> None:

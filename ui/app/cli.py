@@ -297,7 +297,7 @@ def _part_done(
 def _summary_rows(w: Workload, title: str, summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a run has computed and moved, as lines of a name and a text."""
     from simulator.problem.filling import done_after_words
-    from ui.look.units import bytes_text, count_text, plural
+    from ui.look.units import bytes_text, count_text, plural, time_text
 
     tiles, hbm = summary["tiles"], summary["hbm"]
     rows = [
@@ -317,7 +317,7 @@ def _summary_rows(w: Workload, title: str, summary: dict[str, Any]) -> list[tupl
     if model := summary["model"]:
         rows.append((
             "model",
-            f"{1e3 * model['seconds']:.3g} ms on {model['gpu']} as {model['kernel']}, bound by "
+            f"{time_text(model['seconds'])} on {model['gpu']} as {model['kernel']}, bound by "
             f"{model['bound_by']}, {bytes_text(model['dram_bytes'])} of DRAM",
         ))  # fmt: skip
     else:

@@ -12,7 +12,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS, TimeEstimate
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -20,7 +20,7 @@ def bytes_text(count: float) -> str:
     """Return a number of bytes in powers of two, with its unit: ``14.0 KiB``."""
     count = round(count)
     size, unit = float(count), 0
-    while size >= 1024 and unit < len(_BINARY) - 1:
+    while size >= (1023.95 if unit else 1024) and unit < len(_BINARY) - 1:
         size, unit = size / 1024, unit + 1
     return f"{count} B" if unit == 0 else f"{size:.1f} {_BINARY[unit]}"
 
@@ -47,7 +47,7 @@ def time_text(seconds: float) -> str:
 
 def clock_text(seconds: float, whole: float) -> str:
     """Return a time on the way to a `whole` one, in the unit of the whole: ``0.9 µs``."""
-    size, unit = next((pair for pair in _SECONDS if whole >= pair[0]), _SECONDS[-1])
+    size, unit = next((pair for pair in _SECONDS if whole >= 0.99995 * pair[0]), _SECONDS[-1])
     return f"{seconds / size:.1f} {unit}"
 
 
@@ -75,7 +75,7 @@ def bound_text(time: TimeEstimate) -> str:
 
 def rate_text(rate: float, unit: str) -> str:
     """Return a rate in powers of ten, with three digits: ``989 TFLOP/s``, ``3.35 TB/s``."""
-    size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])
+    size, prefix = next((pair for pair in _PREFIXES if rate >= 0.9995 * pair[0]), _PREFIXES[-1])
     return f"{rate / size:.3g} {prefix}{unit}"
 
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from ui.look.units import estimate_text, factor_text, plural, rate_text, small_text, tick_text
+from ui.look.units import (
+    bytes_text,
+    estimate_text,
+    factor_text,
+    plural,
+    rate_text,
+    small_text,
+    tick_text,
+    time_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +76,20 @@ def test_rates_are_written_in_powers_of_ten() -> None:
     assert rate_text(989e12, "FLOP/s") == "989 TFLOP/s"
     assert rate_text(3.35e12, "B/s") == "3.35 TB/s"
     assert rate_text(0.5, "B/s") == "0.5 B/s"
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (bytes_text(1023), "1023 B"),
+        (bytes_text(1024**2 - 60), "1023.9 KiB"),
+        (bytes_text(1024**2 - 1), "1.0 MiB"),
+        (time_text(999.94e-9), "999.9 ns"),
+        (time_text(999.96e-9), "1.0 µs"),
+        (rate_text(999_400, "FLOP"), "999 kFLOP"),
+        (rate_text(999_600, "FLOP"), "1 MFLOP"),
+        (rate_text(2.5e18, "FLOP"), "2.5 EFLOP"),
+    ],
+)
+def test_no_number_is_rounded_to_a_whole_unit_of_the_next(said, text):
+    assert said == text

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
@@ -74,6 +74,27 @@ def test_even_flash2_may_request_more_than_flash1():
         text.startswith("FlashAttention-2 requests") and "read K and V 64 times" in text
         for text in said
     )
+
+
+def test_partials_and_tables_are_the_reason_where_they_are():
+    paged = scenario("paged", 37, 53, d=20, heads=6, kv_heads=2, rows=16, cols=12)
+    near = {"tiling": {"splits": 3, "page_size": 1}, "mask": {"causal": True, "window": 17}}
+    program = program_of(with_values(paged, near))
+    said = verdicts(Comparison(program))
+    read, written = program.totals.read, program.totals.write
+    split, table = (
+        next(text for text in said if text.startswith(name) and other in text)
+        for name, other in (("Split-KV", "as FlashAttention-2 here"), ("Paged", "as split-KV here"))
+    )
+    moved = bytes_text(read["O_partial"] + written["O_partial"])
+    assert split.endswith(f" here: O_partial takes {moved}.")
+    assert table.endswith(f" here: table takes {bytes_text(read['table'])}.")
+
+
+def test_a_run_of_single_tokens_is_compared_in_tiles():
+    chosen = scenario("linear-recurrent", 37, d=20, rows=16, cols=12, mask={"causal": True})
+    said = verdicts(Comparison(program_of(chosen)))
+    assert any(text.startswith("37 tokens in 16 × 12 tiles save little") for text in said)
 
 
 def test_a_backward_pass_is_not_ranked_among_forward_passes():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, TENSORS, baseline_of
+from simulator.program.tensors import symbol
 from simulator.study.compare import AtScale, Comparison, Lockstep, Position, Totals, at_scale
 from simulator.study.recompute import trade_of
 from simulator.timing.duration import Duration
@@ -56,7 +58,7 @@ def verdicts(comparison: Comparison) -> tuple[str, ...]:
     pairs = [(later, earlier) for n, later in enumerate(alike) for earlier in alike[:n]]
     unexpected = [said for pair in pairs if (said := _more_than_expected(comparison, *pair))]
     scale = at_scale(shown)
-    long = scale_words(scale, shown.workload) if scale else ""
+    long = scale_words(scale, comparison.programs[scale.baseline].workload) if scale else ""
     ranks = [_least(comparison), long, _why_baseline(comparison)]
     if unexpected:
         ranks = [unexpected[0], long, *unexpected[1:], _least(comparison)]
@@ -99,8 +101,13 @@ def _another(comparison: Comparison) -> str:
 
 
 def scale_words(scale: AtScale, w: Workload) -> str:
-    """Return the savings of a long run, for a run that is too short to save bytes."""
+    """Return the savings of a long run, for a run that is too short to save bytes.
+
+    w: the baseline's short run.
+    """
     base, since = scale.baseline, ""
+    tiles = f"{count_text(w.rows)} × {count_text(w.cols)} tiles"
+    save = "saves" if w.seqlen_k == 1 else "save"
     if scale.since is not None:
         since = (
             f"{title(scale.last)} requests less than {named(base)} from "
@@ -112,8 +119,8 @@ def scale_words(scale: AtScale, w: Workload) -> str:
         if name != base
     )
     return (
-        f"{plural(w.seqlen_k, 'token')} in {count_text(w.rows)} × {count_text(w.cols)} tiles save "
-        f"little. In {count_text(scale.rows)} × {count_text(scale.cols)} tiles, as kernels ship "
+        f"{plural(w.seqlen_k, 'token')} in {tiles} {save} little. "
+        f"In {count_text(scale.rows)} × {count_text(scale.cols)} tiles, as kernels ship "
         f"them, {since}at N = {count_text(scale.keys)} {named(base)} requests {ratios}."
     )
 
@@ -162,19 +169,26 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> str:
     else:
         pace = ", yet takes no longer by model"
     w, read = comparison.programs[one.algorithm].workload, one.counters.read
+    asks, asked = (Counter(n.counters.read) + Counter(n.counters.write) for n in (one, two))
+    most = max(asks, key=lambda tensor: asks[tensor] - asked[tensor])
     if ALGORITHMS[name].normalises_each_tile:
-        times = read["O"] / (w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH)
-        reason = f"d = {w.head_dim} and Bc = {w.cols} make it read O"
+        often = _often(read["O"] / (w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH))
+        reason = f"d = {w.head_dim} and Bc = {w.cols} make it read O {often}"
+    elif most in ("K", "V"):
+        often = _often(read["K"] / (w.heads * w.seqlen_k * w.head_dim * w.width))
+        reason = f"Br = {w.rows} makes it read K and V {often}"
     else:
-        times = read[ALGORITHMS[name].keys] / (w.heads * w.seqlen_k * w.head_dim * w.width)
-        reason = f"Br = {w.rows} makes it read K and V"
-    often = f"{times:.1f} times on average"
-    if times == round(times):
-        often = "once" if times == 1 else f"{count_text(times)} times"
+        reason = f"{symbol(most)} takes {bytes_text(asks[most])}"
     return (
         f"{title(name)} requests {factor_text(ratio)} as much as {named(other)} here{pace}: "
-        f"{reason} {often}."
+        f"{reason}."
     )
+
+
+def _often(times: float) -> str:
+    if times == round(times):
+        return "once" if times == 1 else f"{count_text(times)} times"
+    return f"{times:.1f} times on average"
 
 
 def _why_baseline(comparison: Comparison) -> str:
@@ -242,9 +256,10 @@ def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
     """Return the place of one run, and short forms."""
     program = comparison.programs[position.algorithm]
     count = f"{count_text(position.visits)} of {count_text(len(program))}"
+    visits = f"{count_text(position.visits)} of {plural(len(program), 'visit')}"
     if position.finished:
-        return f"finished: {count} visits", "finished", ""
-    words = [f"{count} visits"]
+        return f"finished: {visits}", "finished", ""
+    words = [visits]
     if _under_way(position):  # bytes of a begun visit count
         count = f"{count_text(position.visits + 1)} of {count_text(len(program))}"
         words = [f"visit {count}"]

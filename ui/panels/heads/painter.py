@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from simulator.problem.models import AttentionModel
+from simulator.problem.models import AttentionModel, with_latent
 from simulator.problem.workload import Workload
 from simulator.study.heads.sharing import HeadSharing, all_sharings, head_sharing
 from ui.kit.shapes import Text
@@ -42,6 +42,7 @@ class HeadsState:
     fixed: str = ""  # why the heads cannot be changed; empty: they can
     # the query head that the board shows; None if it shows none of these
     current: int | None = None
+    state: bool = False  # whether a decoder keeps a state in the place of K and V
 
     @property
     def way(self) -> HeadSharing:
@@ -62,11 +63,16 @@ class SharingRow:
 def scenario_state(w: Workload, fixed: str, current: int | None = None) -> HeadsState:
     """Return the heads of a scenario: one layer, no projections, as no hidden width is known."""
     heads, kv_heads = w.input_heads
-    model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads)
-    ways = all_sharings(model)
-    at = next(n for n, way in enumerate(ways) if way.model.kv_heads == kv_heads)
-    wide = w.value_dim if w.value_dim != w.head_dim else None
-    return HeadsState("this scenario", ways, at, w.seqlen_k, w.dtype, wide, fixed, current)
+    window = w.mask.kept if w.mask.kept < w.seqlen_k else 0
+    model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads, bool(window), window)
+    if w.latent:
+        ways = (head_sharing(with_latent(model, w.value_dim, w.head_dim - w.value_dim)),)
+    else:
+        ways = all_sharings(model)
+    at = next(n for n, way in enumerate(ways) if w.latent or way.model.kv_heads == kv_heads)
+    wide = w.value_dim if w.latent or w.value_dim != w.head_dim else None
+    state = w.rule is not None
+    return HeadsState("this scenario", ways, at, w.seqlen_k, w.dtype, wide, fixed, current, state)
 
 
 def model_state(model: AttentionModel, at: int | None, tokens: int, dtype: str) -> HeadsState:
@@ -132,6 +138,8 @@ def notes(state: HeadsState) -> list[str]:
     way, out = state.way, []
     if state.fixed:
         out.append(state.fixed)
+    if state.state:
+        out.append("bytes with a softmax: this run keeps a state in the place of K and V")
     if way.kind == "MLA" and way.parameters() is not None:
         out.append("W_K counts W_DKV, which serves V, too")
     share = way.share_of_mha
@@ -143,7 +151,7 @@ def notes(state: HeadsState) -> list[str]:
         out.append(f"bytes of all {layers} layers, weights of one")
     if way.model.windowed_layers:
         out.append("a token without, reads with the window's cap")
-    out.append(f"{state.dtype}, reads at {count_text(state.tokens)} tokens")
+    out.append(f"{state.dtype}, reads at {plural(state.tokens, 'token')}")
     if way.parameters() is None:
         out.append("weights not known: a scenario has no hidden width" if layers == 1
                    else "weights not known: a width is missing")  # fmt: skip

@@ -157,6 +157,8 @@ class HeadsPanel(Panel[None]):
             return f"fixed: the heads are those of {w.file.path.name}"
         if len(w.picked) != w.input_heads[0]:
             return "fixed: the scenario picks some of its heads"
+        if w.latent:
+            return "fixed: all heads read one latent"
         return "one head: nothing to share" if len(w.picked) == 1 else ""
 
     # --- what it changes ------------------------------------------------------------------

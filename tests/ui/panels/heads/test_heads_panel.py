@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 from simulator.base.assets import LESSONS
 from simulator.problem.models import models
 from simulator.problem.scenario import parse_scenario, with_values
+from simulator.problem.workload import resolve
 from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.changes import change
 from tests.helpers.scenario_desk import CAPTURE
@@ -112,6 +113,34 @@ def test_values_of_another_width_are_counted(open_window, qapp):
     assert token_bytes(state, state.way) == 2 * (32 + 48) * 2
     assert read_bytes(state, state.way) == 2 * (32 + 48) * 2 * 70
     assert not any("of what MHA does" in note for note in notes(state))
+
+
+def state_of(**tables):
+    sizes = {"heads": 6, "seqlen_q": 53, "head_dim": 20}
+    chosen = {"attention": sizes, **tables}
+    return scenario_state(resolve(parse_scenario(chosen)), "")
+
+
+def test_a_window_caps_what_a_token_reads():
+    window = {"causal": True, "window": 17, "sinks": 3}
+    state = state_of(mask=window)
+    whole = token_bytes(state, state.way)
+    assert read_bytes(state, state.way) == (17 + 3) * whole
+    assert "a token without, reads with the window's cap" in notes(state)
+
+
+def test_a_latent_is_cached_once():
+    latent = {"heads": 6, "seqlen_q": 3, "seqlen_k": 53, "latent_dim": 20, "rope_dim": 6}
+    state = state_of(attention={"algorithm": "mla", "dtype": "float16", **latent})
+    assert [way_name(way) for way in state.ways] == ["MLA 20 + 6"]
+    assert token_bytes(state, state.way) == 2 * (20 + 6)
+    assert read_bytes(state, state.way) == 2 * (20 + 6) * 53
+    assert not any("of what MHA does" in note for note in notes(state))
+
+
+def test_without_a_softmax_no_keys_are_said_to_be_kept():
+    linear = {"algorithm": "linear", "heads": 6, "seqlen_q": 53, "head_dim": 20}
+    assert notes(state_of(attention=linear))[0].endswith("a state in the place of K and V")
 
 
 @pytest.mark.long

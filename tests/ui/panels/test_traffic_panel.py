@@ -20,7 +20,14 @@ from tests.helpers.runs import program_of, scenario
 from ui.export.picture import WidgetPicture
 from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text
-from ui.panels.traffic.painter import EndLabel, end_labels, placed_labels, traffic_layout
+from ui.panels.traffic.painter import (
+    EndLabel,
+    axis_steps,
+    axis_text,
+    end_labels,
+    placed_labels,
+    traffic_layout,
+)
 from ui.panels.traffic.panel import TrafficPanel, figures, figures_place
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -98,6 +105,16 @@ def test_labels_say_the_totals_where_the_curves_end(name):
     for visit in range(0, lay.length, max(lay.length // 50, 1)):
         assert lay.visit_at(lay.x(visit + 0.5)) == visit
     assert (lay.visit_at(-50), lay.visit_at(1e5)) == (0, lay.length - 1)
+
+
+UNITS = "B", "KiB", "MiB", "GiB", "TiB"
+
+
+@given(st.integers(1, 2**45), st.floats(20, 2000))
+def test_amounts_on_the_axis_are_exact(top, height):
+    for amount in axis_steps(top, height, Style(DARK)):
+        number, _, unit = axis_text(amount).partition(" ")
+        assert float(number) * 1024 ** UNITS.index(unit or "B") == amount
 
 
 def test_what_dwarfs_the_run_leaves_at_the_top():

@@ -79,7 +79,7 @@ def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLa
     note_height = px(_TICK_ROW) if rect.height() >= px(150) else 0.0
     plot_height = rect.height() - ticks_height - note_height - px(6)
     top = _top(traffic, plot_height, style)
-    steps = _steps(top, plot_height, style)
+    steps = axis_steps(top, plot_height, style)
     left = max(text_width(font, axis_text(step)) for step in steps) + px(8)
     bold, names, right = style.text_font(11, bold=True), _NAMES, 0.0
     for names in (_NAMES, {name: name for name in _NAMES}):
@@ -104,11 +104,12 @@ def _top(traffic: RunTraffic, height: float, style: Style) -> int:
     return min(round(largest * 1.03), round(own / least))
 
 
-def _steps(top: int, height: float, style: Style) -> list[int]:
-    """Return round amounts for the axis, all at distances of the same power of two."""
+def axis_steps(top: int, height: float, style: Style) -> list[int]:
+    """Return amounts for the axis that words say exactly, apart by the same power of two."""
     most = max(int(height / style.px(26)), 1)
+    unit = 1 << (top.bit_length() - 1) // 10 * 10
     step = 1
-    while top / step > most:
+    while top / step > most or 2 * step < unit:
         step *= 2
     return [n * step for n in range(int(top / step) + 1)]
 
@@ -266,7 +267,7 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
     font = style.text_font(11)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.fillRect(plot, QColor(theme.window))
-    for step in _steps(lay.top, plot.height(), style):
+    for step in axis_steps(lay.top, plot.height(), style):
         y = round(lay.y(step))
         painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), hairline(style)))
         painter.drawLine(QLineF(plot.left(), y, plot.right(), y))

@@ -35,7 +35,7 @@ from ui.board.middle import (
     TokenState,
     middle_at,
 )
-from ui.look.units import number_text
+from ui.look.units import number_text, plural
 
 NOT_YET = "·"
 OUTPUT = "O"
@@ -459,10 +459,11 @@ def _key_lines(row: _LineRow) -> list[UpdateLine]:
     """Return the lines of keys that are added to a state: their features, and their products."""
     keys, phi = row.snapshot.visit.cols, row.snapshot.program.workload.feature_map
     assert phi is not None
-    count = f"{len(keys)} outer products"
+    count = plural(len(keys), "outer product")
+    added = f"keys {keys.start} to {keys.stop - 1}" if len(keys) > 1 else f"key {keys.start}"
     adds = row.line(
         "update state", r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} [V, 1]",
-        plain(f"keys {keys.start} to {keys.stop - 1} added, {count}"), plain(count), plain("…"),
+        plain(f"{added} added, {count}"), plain(count), plain("…"),
     )  # fmt: skip
     words = f"φ: {phi.words}", f"{phi.features} features", "…"
     return [row.line("features", r"\phi(Q),\, \phi(K)", *map(plain, words)), adds]

@@ -231,7 +231,7 @@ def _half_texts(model: Exactness, *, limit: str) -> tuple[tuple[str, ...], bool]
     if not known:
         return ("not computed yet", "·"), False
     over, broken = model.half_overflows, model.half.count(RowError.BROKEN)
-    of = f"of {count_text(known)} rows"
+    of = f"of {plural(known, 'row')}"
     return (
         f"{count_text(over)} {of} overflow{limit}, {count_text(broken)} become NaN or ∞",
         f"{count_text(over)} {of} overflow, {count_text(broken)} NaN or ∞",

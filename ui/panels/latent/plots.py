@@ -68,7 +68,7 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
         f"{takes}. O is that of {'one' if both.heads == 1 else both.heads} "
         f"head{'s' * (both.heads != 1)} with {source}. "
         f"{'This run' if layer.model is None else layer.model.name}: {plural(w.heads, 'head')}, "
-        f"{count_text(w.seqlen_k)} keys, latent {w.value_dim} + {layer.rope}, K and V of a head "
+        f"{plural(w.seqlen_k, 'key')}, latent {w.value_dim} + {layer.rope}, K and V of a head "
         f"{layer.nope} + {layer.rope} and {layer.value}."
     )
     ends = ", ".join(f"{each.name} {text(each.ys[n])}" for n in (0, -1) for each in curves)

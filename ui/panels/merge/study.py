@@ -71,7 +71,10 @@ def _bases(state: RowMerge) -> Iterator[str]:
             [parts.result(order(nodes)).o for nodes in (whole, rest)] for order in ORDERS.values()
         ]
         moved = max(int(np.sum(one != other)) for one, other in both)
-        bits = f"{moved} numbers of O have other bits" if moved else "O has the same bits"
+        have = "has" if moved == 1 else "have"
+        bits = (
+            f"{plural(moved, 'number')} of O {have} other bits" if moved else "O has the same bits"
+        )
         yield f"With a partial of no keys, whose O is 0 and LSE −∞, {bits} in every order."
         if two is not None and two.empty_stays_empty:
             yield "Two of no keys merge to O = 0 and LSE = −∞, not to NaN."
@@ -112,6 +115,8 @@ def keys_of(state: RowMerge, node: Node) -> tuple[str, ...]:
     if not keys:
         return "no keys", "none", ""
     some = f"{keys.start}–{keys.stop - 1}"
+    if len(keys) == 1:
+        return f"key {keys.start}", f"{keys.start}", ""
     return f"keys {some}", some, f"{keys.start}", ""
 
 
@@ -121,7 +126,7 @@ def words_of_sums(state: BlockSums) -> Words:
         return Words(f"{state.where}: nothing to add up", sentences=(state.why,))
     order = f"{state.order}, draw {state.seed + 1}" if state.order == DRAWN else state.order
     count = len(state.sums.columns)
-    blocks = "one column block adds" if count == 1 else f"{count} column blocks add"
+    blocks = "one column block adds" if count == 1 else f"{count_text(count)} column blocks add"
     title = f"{state.where}: {blocks} to {state.tensor}, {order}"
     return Words(title, sentences=(_moved(state), *_costs(state)))
 
@@ -140,14 +145,15 @@ def _moved(state: BlockSums) -> str:
     one, other = (x.astype(np.float64) for x in state.both)
     off = number_text(float(np.abs(one - other).max()), 2)
     steps = plural(int(here.max()), "float32 number")
-    return f"{moved} of {size} have other bits than in order: by {off} at most, {steps} apart."
+    have = f"{count_text(moved)} of {size} {'has' if moved == 1 else 'have'}"
+    return f"{have} other bits than in order: by {off} at most, {steps} apart."
 
 
 def _costs(state: BlockSums) -> Iterator[str]:
     one, shares = (bytes_text(size) for size in state.room)
     if state.whole is not None:
         numbers = f"{plural(state.whole.numbers, 'number')} of {state.tensor}"
-        yield f"Of all {numbers}, {state.whole.moved} move in {TRIED} random orders."
+        yield f"Of all {numbers}, {count_text(state.whole.moved)} move in {TRIED} random orders."
     if state.turns is not None:
         how = f"In order{', as in this run,' if state.in_turn else ' (deterministic)'}"
         longer = f"this launch takes {100 * state.turns.longer:.0f}\u00a0% longer (a model)"

@@ -152,3 +152,14 @@ def test_a_shuffle_and_a_reach_are_those_of_the_studies() -> None:
         asked(beyond)
     for wrong in ('shuffle_apart("no")', "reach_of(99, 3, 4)", "reach_of(1, 3, 4, 5)"):
         assert "expected" in refused(asked, wrong)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5])
+def test_rescales_are_those_of_a_whole_run(threshold: float) -> None:
+    small = {"attention": {"seqlen_q": 40, "seqlen_k": 48, "head_dim": 4, "heads": 2},
+             "tiling": {"rows": 16, "cols": 8}}  # fmt: skip
+    skips = {"attention": {"rescale_threshold": threshold}}
+    scenario = parse_scenario(small)
+    counted = run_of(with_values(scenario, skips)).summary()["rescales"]
+    assert asked(f"rescales({threshold})", scenario) == counted > 40
+    assert counted / 32 <= asked(f"warp_rescales({threshold})", scenario) <= 2 * 3 * 5

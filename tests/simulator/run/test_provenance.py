@@ -435,3 +435,10 @@ def test_what_is_a_million_units_away_is_no_rounding() -> None:
     assert f"{beside}: its own float32 sum, 1 unit in the last place away" in told(1)
     assert f"{beside}: its own float32 sum, 999999 units in" in told(999_999)
     assert told(1_000_000).split(beside)[1].startswith("P = ")
+
+
+def test_a_bias_is_told_as_slope_times_distance() -> None:
+    chosen = scenario("flash2", nq=4, heads=4, kv_heads=4, scores={"alibi": True})
+    lines = explain(trace_of(chosen).snapshot(0), Cell("S", 0, 3)).lines
+    told = next(line for line in lines if "slope" in str(line[0]))
+    assert told[0] == "bias: slope · |i′ − j| = 0.25 · 3, "

@@ -125,6 +125,9 @@ def test_another_lse_keeps_what_is_merged_by_hand_and_an_empty_one_the_order() -
     assert more.done
     assert len(more.parts.partials) == len(state.parts.partials) + 1
     assert more.with_lse(BASE_E).forest == state.forest
-    by_hand = state.ordered("apart").merge(3, 1)
+    apart = state.ordered("apart")
+    by_hand = apart.merge(3, 1)
+    assert len(by_hand.forest) == len(apart.forest) - 1
+    assert apart.merge(1, 1) == apart.merge(1, 99) == apart
     assert by_hand.with_lse(MIXED).forest == by_hand.forest
     assert by_hand.with_lse(EMPTY).forest == tuple(range(len(state.parts.partials) + 1))

@@ -58,6 +58,7 @@ def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
     assert figures.bytes == figures.read + figures.write
     assert figures.time == time_estimate(w.gpu, figures.bytes, figures.flops, w.dtype)
     assert found.figures.flops == sum(4 * n * 2 * 2 * d for n in lengths)
+    assert figures.time.seconds <= found.seconds < 1e-3
 
 
 def test_a_block_longer_than_the_run_and_biases_have_no_price() -> None:

@@ -61,7 +61,6 @@ from ui.window.file_menu import READS, Files
 from ui.window.flight_overlay import FlightOverlay
 from ui.window.links import Links
 from ui.window.messages import Messages
-from ui.window.normal_size import NormalSize
 from ui.window.rail import Rail
 from ui.window.stage import Stage
 from ui.window.top import WindowTop
@@ -136,7 +135,6 @@ class MainWindow(LessonWindow):
         self._fit_soon.timeout.connect(self._arrive)
         self._fit_next = QTimer(self, singleShot=True, interval=0)
         self._fit_next.timeout.connect(self._fit_size)
-        NormalSize(self)
         self.lessons.enable(False)
         self._connect()
         self._restore()
@@ -358,6 +356,21 @@ class MainWindow(LessonWindow):
         self.stage.place()
         if self.cover is not None:
             self.cover.place()
+        QTimer.singleShot(0, self, self._stay_full)
+
+    def _stay_full(self) -> None:
+        """Tell the widget again that the window is full screen, if it is.
+
+        A widget forgets this when its contents make it larger, and does not report it. The window
+        itself stays full screen, and the widget could not leave a state that it does not know.
+        """
+        full = Qt.WindowState.WindowFullScreen
+        if (
+            self.isVisible()
+            and not self.isFullScreen()
+            and (self.windowHandle().windowStates() & full)
+        ):
+            self.setWindowState(self.windowState() | full)
 
     def fit_once_arrived(self) -> None:
         """Adapt to the window's size a moment after a talk or its end has changed it."""
@@ -379,6 +392,9 @@ class MainWindow(LessonWindow):
         self.presenter.arrival.end()
         self.apply_style()
         self.docks.sizes.fit()
+        # Text that is large because the window is does not keep the window from becoming small.
+        large = self.stage.on or self.scale > self.text_scale
+        self.setMinimumSize(*((1, 1) if large else (0, 0)))
         self.presenter.arrival.paint_soon()
 
     def apply_style(self) -> None:

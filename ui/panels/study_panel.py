@@ -46,7 +46,7 @@ _KEPT = 2
 """Results of a run that are kept: going back and forth between two choices computes nothing."""
 
 
-def whole(study: Study[Any, State], state: State) -> Box:
+def whole(study: Study[Any, State], state: State) -> Column:
     """Return a picture with the words around it; with little room the last ones go first."""
     (title, told, sentences), picture = study.words(state), study.picture(state)
     parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)] if title else []
@@ -72,6 +72,8 @@ class StudyPicture(Painted, Generic[State]):
         self.state: State | None = None
         self._study = study
         self._scene: tuple[object, Scene] | None = None
+        self._gone = ""
+        """The sentences that have no room."""
         self._pressed: list[Hashable] = []
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -87,7 +89,11 @@ class StudyPicture(Painted, Generic[State]):
             fitted, least = fitting(self.style_now, rect, self._study.room), self._study.smallest
             scale = max(fitted.scale, min(self.style_now.scale, least))
             style = readable(replace(fitted, scale=scale))
-            self._scene = asked, scene(whole(self._study, self.state), style, rect)
+            box = whole(self._study, self.state)
+            self._scene = asked, scene(box, style, rect)
+            there = {each for each, _ in self._scene[1].placed}
+            gone = (each for each in box.parts if each not in there)
+            self._gone = "\n".join(each.wordings[-1] for each in gone if isinstance(each, Sentence))
         return self._scene[1]
 
     def forget(self) -> None:
@@ -129,7 +135,11 @@ class StudyPicture(Painted, Generic[State]):
             self._take(self._study.hover(state, at) for at in (*spots, None))
 
     def tip(self, at: QPointF) -> str:
-        return "" if self.scene is None else self.scene.tip(at)
+        scene = self.scene
+        if scene is None:
+            return ""
+        words = any(isinstance(box, Paragraph) for box, _ in scene.under(at))
+        return scene.tip(at) or (self._gone if words else "")
 
     def keeps(self, event: QKeyEvent) -> bool:
         return self._after(event) is not None

@@ -16,6 +16,7 @@ from simulator.problem.scenario import parse_scenario
 from tests.helpers.approved import check
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.random_pages import overlapping
+from ui.kit.shapes import Paragraph
 from ui.look.theme import THEMES, Style, Theme, stage_label, stage_scale
 from ui.panels.study_panel import StudyPanel
 from ui.plots.painter import paint_over
@@ -203,6 +204,22 @@ def parts(panel: StudyPanel) -> Iterator[tuple[Callable[[QPainter], None], QRect
         yield partial(paint_over, model=panel.plot.model, layout=layout), QRectF(panel.plot.rect())
 
 
+def lost(panel: StudyPanel) -> list[str]:
+    """Return the sentences that are neither drawn nor in the tooltip of the title."""
+    if panel.picture.isHidden() or not panel.picture.height():
+        return []
+    scene = panel.picture.scene
+    at = next(rect.center() for box, rect in scene.placed if isinstance(box, Paragraph))
+    drawn = drawn_words(scene.paint, QRectF(panel.picture.rect()))
+    read = letters("".join(each.text for each in drawn) + panel.picture.tip(at))
+    said = panel.study.words(panel.state).sentences
+    return [each for each in said if letters(each)[:12] not in read]
+
+
+def letters(text: str) -> str:
+    return re.sub(r"\W", "", text)
+
+
 def test_every_study_is_here(qapp):
     session = Session("numpy")
     made = {spec.name: spec.make(session) for spec in PANELS}
@@ -225,6 +242,7 @@ def test_words_are_whole_and_apart_and_large_enough(shown):
                     wrong = faults(drawn, rect)
                     assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
                     assert min(each.size for each in drawn) >= round(style.least), (chosen, size)
+                assert not lost(panel), (chosen, size)
         assert not overlapping(panel), chosen
 
 

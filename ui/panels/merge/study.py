@@ -48,7 +48,7 @@ def words_of_partials(state: RowMerge) -> Words:
         same = "Every order makes the same wrong O: comparing orders does not show it."
         said = [*_bases(state), same, _dealt(parts)]
         return Words(f"{count}: {worst}", sentences=tuple(said))
-    title = f"{count} of (m, ℓ, O), merged in any order to the same O up to rounding"
+    title = f"{count}, the same O in any order up to rounding"
     size = plural(parts.exact.shape[1], "number")
     said = [*_bases(state), _dealt(parts)]
     for name, error, differ in state.rounding:

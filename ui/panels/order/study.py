@@ -63,7 +63,7 @@ def _shuffle_title(state: ShuffleState) -> str:
         parts = [*(["its mask"] if w.mask.hides else []), *(["a bias"] if w.biased else []),
                  *(["positions"] if w.position else [])]  # fmt: skip
         kind = f"in this run, {'with ' * bool(parts)}{' and '.join(parts) or 'no mask'}"
-    return f"Rows of O of head {w.picked[state.head]} before and after a shuffle, {kind}"
+    return f"O of head {w.picked[state.head]} before and after a shuffle, {kind}"
 
 
 def _shuffle_sentences(state: ShuffleState) -> Iterator[str]:

@@ -173,7 +173,8 @@ class ScheduleStudy(Study[ScheduleState, ScheduleState]):
         return state if pointed == state.pointed else replace(state, pointed=pointed)
 
     def words(self, state: ScheduleState) -> Words:
-        return Words(title(state), told(state), state.sentences)
+        more = "A stronger colour is more work."
+        return Words(title(state), told(state), (*state.sentences, more))
 
     def described(self, state: ScheduleState) -> tuple[str, ...]:
         head, *said = super().described(state)

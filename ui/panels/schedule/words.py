@@ -32,8 +32,7 @@ _UNEVEN = 1.2
 def title(state: ScheduleState) -> str:
     """Return the title."""
     gpu = state.program.workload.gpu
-    where = f"thread blocks on the {plural(gpu.sms, 'multiprocessor')} of {gpu.name}"
-    return f"A model, nothing measured: {where}; a stronger colour is more work"
+    return f"A model, nothing measured: {plural(gpu.sms, 'multiprocessor')} of {gpu.name}"
 
 
 def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:

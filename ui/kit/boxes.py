@@ -8,7 +8,7 @@ Lengths are pixels at scale 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,9 +61,9 @@ class Box:
         """Return the largest height that the box can use."""
         return math.inf
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        """Yield the box and the boxes in it with their places, the lowest first."""
-        yield Placed(self, rect)
+    def place(self, style: Style, rect: QRectF) -> Iterable[Placed]:
+        """Return the box and the boxes in it with their places, the lowest first."""
+        return (Placed(self, rect),)
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         """Paint the box without the boxes in it."""
@@ -114,22 +114,23 @@ class Stack(Box):
         """Return a piece of a rectangle along the line."""
         raise NotImplementedError
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        inner = list(self._inner(style, rect))
-        yield Placed(self, rect)
-        yield from inner
+    def place(self, style: Style, rect: QRectF) -> Iterable[Placed]:
+        out = [Placed(self, rect)]
+        for each, piece in self._pieces(style, rect):
+            out += each.place(style, piece)
         if (draw := self.over) is not None:
-            where = {box.name: place for box, place in inner if box.name is not None}
-            yield Placed(Canvas(lambda painter, style, _: draw(painter, style, where)), rect)
+            where = {box.name: place for box, place in out[1:] if box.name is not None}
+            out.append(Placed(Canvas(lambda painter, style, _: draw(painter, style, where)), rect))
+        return out
 
-    def _inner(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+    def _pieces(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         gap, room = style.px(self.gap), rect.width() if isinstance(self, Row) else rect.height()
         parts = [(each, *self.sizes(each, style, rect)) for each in self.parts]
         parts = [(each, min(least, most), most) for each, least, most in parts]
         while True:
             spare = room - sum(size for _, size, _ in parts) - gap * (len(parts) - 1)
-            goes = [n for n, (each, *_) in enumerate(parts) if each.may_go]
-            if spare >= 0 or not goes:
+            goes = [n for n, (each, *_) in enumerate(parts) if each.may_go] if spare < 0 else []
+            if not goes:
                 break
             del parts[goes[-1]]
         grow = sum(each.grow for each, *_ in parts)
@@ -142,7 +143,7 @@ class Stack(Box):
         for each, size, most in parts:
             more = spare * each.grow / grow if spare > 0 and grow else 0.0
             length = min(size * shrunk + more, most) if each.grow else size * squeezed
-            yield from each.place(style, self.cut(rect, at, length))
+            yield Placed(each, self.cut(rect, at, length))
             at += length + gap * squeezed
 
 
@@ -195,9 +196,9 @@ class Either(Box):
     below: Box
     ratio: float
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+    def place(self, style: Style, rect: QRectF) -> Iterable[Placed]:
         wide = rect.width() > self.ratio * rect.height()
-        yield from (self.beside if wide else self.below).place(style, rect)
+        return (self.beside if wide else self.below).place(style, rect)
 
 
 @dataclass(frozen=True, eq=False)

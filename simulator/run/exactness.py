@@ -450,8 +450,10 @@ def _furthest(trace: Trace, number: int, i: int, tiles: int) -> float:
     w = trace.workload
     if algorithm_of(w).stores_scores or tiles < 2:
         return 0.0
-    m = trace.row_block(number, i).m[:, _columns(w, i)[:tiles]].astype(np.float64)
+    columns = _columns(w, i)[:tiles]
+    m = trace.row_block(number, i).m[:, columns].astype(np.float64)
     real = np.isfinite(m[:, :-1]) & np.isfinite(m[:, 1:])
+    real &= np.diff(columns // w.split_blocks) == 0  # each split begins with nothing seen
     with np.errstate(invalid="ignore"):
         turns = np.where(real, m[:, :-1] - m[:, 1:], 0.0).ravel()
     return float(turns[np.argmax(np.abs(turns))])

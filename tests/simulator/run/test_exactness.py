@@ -317,6 +317,20 @@ def test_an_alpha_counts_from_its_rescale_on() -> None:
     assert turns[0] != turns[1]
 
 
+@pytest.mark.parametrize("splits", [1, 2, 5])
+def test_no_alpha_is_between_the_maxima_of_two_splits(splits: int) -> None:
+    trace = simulate(with_values(run("split-kv", {}), {"tiling": {"splits": splits}}))
+    w, inputs = trace.workload, trace.inputs
+    s = inputs.q[0].astype(np.float64) @ inputs.k[0].astype(np.float64).T * w.logit_scale
+    alphas = [1.0]
+    for keys in w.split_ranges:
+        for stop in range(keys.start + w.cols, keys.stop, w.cols):
+            now = slice(keys.start, min(stop + w.cols, keys.stop))
+            alphas += np.exp(s[:, keys.start : stop].max(1) - s[:, now].max(1)).tolist()
+    found = at(trace, len(trace) - 1)[1].rescale
+    assert found == (pytest.approx(min(alphas), rel=1e-4) if min(alphas) < 1 else None)
+
+
 @pytest.mark.parametrize("fault", [None, "drop_previous_maximum"])
 def test_the_furthest_alpha_of_a_head_is_between_two_maxima_that_exist(fault: str | None) -> None:
     """Also with a fault by which a maximum falls, so that alpha is above 1."""

@@ -185,8 +185,8 @@ class Mask:
 
     @property
     def kept(self) -> int:
-        """How many keys a cache keeps for rows to come, sinks included."""
-        return min(self.seqlen_k, self.reach[0] + 1 + self.sinks)
+        """How many keys a cache keeps for rows to come, the first keys included."""
+        return min(self.seqlen_k, self.reach[0] + 1 + max(self.sinks, self.global_tokens))
 
     @property
     def simple(self) -> bool:

@@ -134,10 +134,12 @@ def test_cache_and_weights_are_those_of_a_model_of_the_same_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "tokens"), [([5, 11], 6), ([0, -1], 1), ([-1, 3], 64), (6, 6), (0, 64)]
-)
-def test_a_cache_keeps_what_lies_within_the_left_bound(
-    window: list[int] | int, tokens: int
+    ("window", "tokens"),
+    [("[5, 11]", 6), ("[0, -1]", 1), ("[-1, 3]", 64), ("6", 6), ("0", 64),
+     ("6\nsinks = 2\nglobal_tokens = 3", 9), ("6\nsinks = 4\nglobal_tokens = 3", 10)],
+)  # fmt: skip
+def test_a_cache_keeps_the_first_keys_and_what_lies_within_the_left_bound(
+    window: str, tokens: int
 ) -> None:
     text = f"[attention]\nseqlen_q = 64\nhead_dim = 16\n[mask]\nwindow = {window}"
     assert cached_bytes(resolve(parsed(text))) == tokens * 2 * 16 * 4

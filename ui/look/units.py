@@ -133,6 +133,11 @@ def plural(count: int, word: str) -> str:
     return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
 
 
+def queries_text(count: int) -> str:
+    """Return a count of queries: ``one query``, ``4 queries``."""
+    return "one query" if count == 1 else f"{count_text(count)} queries"
+
+
 def exact_text(value: float) -> str:
     """Return a float32 with as few digits as identify it exactly: ``−0.12345679``."""
     if math.isnan(value) or math.isinf(value):

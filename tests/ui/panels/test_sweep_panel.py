@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.program.algorithms import ALGORITHMS, tile_program
@@ -172,6 +173,13 @@ def test_quantities(window, panel):
     naive = panel.plot.model.curves[0]
     assert naive.name == "Naive attention"
     assert naive.ys[-1] > 50 * panel.plot.model.curves[2].ys[-1]
+
+
+def test_a_latent_has_no_table_of_variants(panel, session):
+    press(panel, "over", "variants")
+    session.open(SCENARIOS / "mla.toml")
+    session.settle()
+    assert panel.accessibleDescription().startswith("No variants. Keys and values are one latent")
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from ui.look.units import (
     flops_text,
     number_text,
     plural,
+    queries_text,
     tick_text,
     time_text,
 )
@@ -48,7 +49,7 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
         priced = list(zip(layer.counts, found.prices[way], strict=True))
         xs, ys = tuple(map(float, layer.counts)), tuple(each.of(quantity) for _, each in priced)
         details = tuple(
-            (f"{_queries(n)}, {curve.name}",
+            (f"{queries_text(n)}, {curve.name}",
              _parts(flops_text, price.flops, price.attention.flops),
              _parts(bytes_text, price.bytes, price.attention.bytes),
              estimate_text(price.time.seconds, layer.workload.gpu.name))
@@ -57,8 +58,8 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
         curves.append(replace(curve, xs=xs, ys=ys, details=details))
     levels, takes = [], f"Making K and V never takes {fewer}"
     if at is not None:
-        levels.append(Level(float(at), _queries(at), _queries(at), "current", across=False))
-        takes = f"From {_queries(at)} on making K and V takes {fewer}"
+        levels.append(Level(float(at), queries_text(at), queries_text(at), "current", across=False))
+        takes = f"From {queries_text(at)} on making K and V takes {fewer}"
     if found.queries is not None:
         levels.append(Level(float(found.queries), "this run", "run", "muted", across=False))
     both, w = found.both, layer.workload
@@ -85,10 +86,6 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
 
 def _parts(text: Words, whole: int, own: int) -> str:
     return f"{text(whole)}: attention {text(own)}, projections {text(whole - own)}"
-
-
-def _queries(count: int) -> str:
-    return "one query" if count == 1 else f"{count_text(count)} queries"
 
 
 def sharing_plot(found: SharedLayer) -> PlotModel:

@@ -25,6 +25,7 @@ from ui.look.units import (
     flops_text,
     launch_words,
     plural,
+    queries_text,
     time_text,
 )
 from ui.plots.model import Axis, Curve, HeatMap, Level, PlotMark, PlotModel, Words
@@ -274,7 +275,7 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
     """Return the words for everything else."""
     parts = []
     if w.queries != w.seqlen_k:
-        parts.append("one query" if w.queries == 1 else f"{count_text(w.queries)} queries")
+        parts.append(queries_text(w.queries))
     if axis != "N" or parts:
         parts.append("N keys" if axis == "N" else f"N = {count_text(w.seqlen_k)}")
     if axis != "d":

@@ -32,7 +32,7 @@ from ui.kit.boxes import Box, Column, Row
 from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.theme import Style
-from ui.look.units import bytes_text, count_text, time_text
+from ui.look.units import bytes_text, count_text, queries_text, time_text
 from ui.panels.study import Chosen, Study, Words
 from ui.panels.sweep.plot import ONE_LENGTH, QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
 from ui.plots.model import PlotModel
@@ -47,7 +47,7 @@ _LINE, _HIGHEST = 14.0, 44.0
 
 def variants_words(t: VariantTable, w: Workload) -> Words:
     """Return the words that a reader of the table needs."""
-    queries = "" if w.queries == w.seqlen_k else f"{count_text(w.queries)} queries, "
+    queries = "" if w.queries == w.seqlen_k else f"{queries_text(w.queries)}, "
     first = (
         f"{queries}N = {count_text(w.seqlen_k)}, d = {w.head_dim}, one layer of {t.heads} heads, "
         f"D = {count_text(t.width)}, {w.gpu.name}."
@@ -158,6 +158,9 @@ def variants_picture(t: VariantTable) -> Box:
 
 
 _AXES: tuple[Axis, ...] = get_args(Axis)
+_NO_VARIANTS = (
+    "Keys and values are one latent that all heads share; heads of other widths are not shown."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +168,7 @@ class Swept:
     """Figures of a workload at other sizes, and the quantity that is shown."""
 
     workload: Workload
-    found: Sweep | TilingMap | VariantTable
+    found: Sweep | TilingMap | VariantTable | None  # None: no variants of a latent
     quantity: Quantity = "bytes"
 
     def plot(self) -> PlotModel | None:
@@ -204,7 +207,7 @@ class SweepStudy(Study[Swept, Swept]):
         w, (over, algorithm, timed, kernels) = trace.workload, needs
         w = in_kernel_tiles(w) if kernels else w
         if over == VARIANTS:
-            return Swept(w, variant_table(w))
+            return Swept(w, None if w.latent else variant_table(w))
         if over == MAP:
             of = w.as_algorithm(ALGORITHMS[algorithm].name)
             sizes = map_sizes(w.seqlen_q), map_sizes(w.seqlen_k)
@@ -238,6 +241,8 @@ class SweepStudy(Study[Swept, Swept]):
         return variants_picture(state.found) if isinstance(state.found, VariantTable) else None
 
     def words(self, state: Swept) -> Words:
+        if state.found is None:
+            return Words("No variants", sentences=(_NO_VARIANTS,))
         if not isinstance(state.found, VariantTable):
             return Words("")
         return variants_words(state.found, state.workload)

@@ -154,7 +154,11 @@ def run_time(
         most = min(most, MOST_OF_SEVERAL // len(programs))
     coarser = [_coarser(each, most, shares) for each in programs]
     found = works(programs, gpu.sms, shares, order, coarser)
-    traffic = dram_bytes([each.accesses for each in found], gpu.rates.l2_bytes)
+    capacity = gpu.rates.l2_bytes
+    if coarser != list(programs):  # what thread blocks share must not push itself out
+        largest = max(int(each.accesses.sizes.max(initial=0)) for each in found)
+        capacity = max(capacity, 4 * largest)
+    traffic = dram_bytes([each.accesses for each in found], capacity)
     launches = [
         _launch(work, _in_its_own_tiles(work, dram), gpu, kind, w, order)
         for work, dram in zip(found, traffic, strict=True)

@@ -195,6 +195,13 @@ def test_taking_several_visits_of_a_long_run_as_one_changes_little(
         assert (one.products, one.softmax, one.busy) == (other.products, other.softmax, other.busy)
 
 
+def test_several_visits_taken_as_one_may_be_larger_than_the_cache() -> None:
+    own = program("flash2", 1, 2**18, 128, tile=(1024, 1024))  # K of a head: 64 MiB
+    exact, coarse = run_time(own), run_time(own, most=256)
+    assert coarse.dram_bytes <= exact.dram_bytes
+    assert coarse.seconds == pytest.approx(exact.seconds, rel=0.01)
+
+
 @pytest.mark.long
 def test_many_sequences_share_no_tile() -> None:
     own = program("flash2", 1, 64, 16, tile=(32, 32))

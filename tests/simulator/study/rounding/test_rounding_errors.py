@@ -30,7 +30,7 @@ def test_the_errors_are_those_of_the_problem_whatever_runs(algorithm: str) -> No
     assert found[0] == found[1]
     ways = found[0]
     assert ways["standard"].largest > ways["flash"].largest
-    assert ways["float32"].ulp <= 0.51
+    assert 0.3 < ways["float32"].ulp <= 0.51  # O is rounded once
 
 
 def test_a_caption_needs_a_way_that_there_is() -> None:

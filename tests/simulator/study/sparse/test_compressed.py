@@ -56,6 +56,9 @@ def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
     assert found.figures.bytes == 4 * (asked + made)
     figures = found.figures
     assert figures.bytes == figures.read + figures.write
+    keys = sum(min(4, len(blocks) - 4 * n) for _, n in {(h // 2, n) for h, _, n in visited})
+    once = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + keys * 2 * d
+    assert figures.compulsory == 4 * (once + made)
     assert figures.time == time_estimate(w.gpu, figures.bytes, figures.flops, w.dtype)
     assert found.figures.flops == sum(4 * n * 2 * 2 * d for n in lengths)
     assert figures.time.seconds <= found.seconds < 1e-3

@@ -13,7 +13,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator import simulate
-from simulator.base.assets import SCENARIOS
+from simulator.base.assets import DEMO, SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.algorithms import ALGORITHMS as ALL
@@ -28,20 +28,28 @@ from tests.helpers.painted import assert_tidy, painted, record_texts
 from tests.helpers.runs import scenario, trace_of
 from ui.look.formula import formula
 from ui.look.names import weights_words
-from ui.look.theme import DARK, Style
+from ui.look.theme import DARK, Style, stage_label, stage_scale
 from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
 from ui.panels.softmax import rescale as rescale_painter
-from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars, sum_bar
+from ui.panels.softmax.model import (
+    KeyState,
+    row_scores,
+    row_weights,
+    running_maximum,
+    score_bars,
+    sum_bar,
+)
 from ui.panels.softmax.painter import (
     error_words,
+    hall_lines,
     key_names,
     legend_words,
     paint_softmax,
     rescale_words,
 )
 from ui.panels.softmax.panel import SoftmaxPanel
-from ui.panels.softmax.places import MIN_SIZE, legend_places, softmax_layout
+from ui.panels.softmax.places import MIN_SIZE, height_of, legend_places, softmax_layout
 from ui.panels.update_lines import NOT_YET, softmax_lines
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -386,6 +394,29 @@ def test_the_axis_has_room_for_a_maximum_that_no_key_has(monkeypatch, sink):
             assert maximum is None or bars.low <= maximum.now <= bars.high
             seen.add((row, f"{bars.low:.3g}", f"{bars.high:.3g}"))
     assert len(seen) == 8  # an axis does not change while a row is computed
+
+
+def test_on_stage_the_number_of_the_maximum_stands_on_no_bar():
+    trace, rect, row = simulate(load_scenario(DEMO)), QRectF(0, 0, 640, 760), 8
+    style = Style(DARK, stage_scale(1920, 1080), stage_label(1920, 1080))
+    for now in every_op(trace):
+        report = row_report(now, row)
+        maximum = running_maximum(now, report)
+        if row not in now.visit.rows or maximum is None or not np.isfinite(maximum.now):
+            continue
+        lines, weighs = hall_lines(softmax_lines(now, report)), row_weights(now, report) is not None
+        layout = softmax_layout(rect, style, lines, weights=weighs, names=key_names(now))
+        plot, bars = layout.plot, score_bars(now, report, 400)
+        drawn = drawn_words(lambda p, n=now, r=report: paint_softmax(p, n, r, style, rect), rect)
+        place = next(
+            one.ink for one in drawn
+            if one.text == number_text(maximum.now, 3) and one.ink.bottom() < plot.bottom()
+        )  # fmt: skip
+        place.setLeft(place.left() - formula("m", round(style.px(12))).width)  # the letter before
+        for n, value in enumerate(bars.values):
+            slot = plot.width() / len(bars.values)
+            bar = QRectF(plot.x() + n * slot, height_of(bars, plot, value), slot, plot.height())
+            assert bars.states[n] == KeyState.HIDDEN or not bar.intersects(place), (now.cursor, n)
 
 
 def test_a_small_number_of_the_axis_is_whole_or_left_out():

@@ -431,10 +431,10 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
         painter.setPen(layout.style.pen(faded, 1.2, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
         if named:
-            left = _free_place(bars, plot, y_old + 2 * high, px(112))
-            if left is not None and y_old + 2 * high < plot.bottom():
+            free = _free_places(bars, plot, y_old + 2 * high, px(112))
+            if free and y_old + 2 * high < plot.bottom():
                 at = y_old + high
-                _paint_number(painter, name, maximum.old, at, faded, layout, left + px(3))
+                _paint_number(painter, name, maximum.old, at, faded, layout, free[0][0] + px(3))
         else:
             at = min(max(y_old, y + line), layout.gutter.bottom() - line / 2)
             label_y = min(y, at - line)
@@ -443,32 +443,39 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
             y = y_old + (y - y_old) * phase
     painter.setPen(layout.style.pen(colour, 1.6))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
-    write(painter, "m", maximum.now, y - high if named else label_y, colour, layout)
+    if named:
+        free = _free_places(bars, plot, label_y, px(64))
+        end = free[-1][1] if free else plot.right()
+        _paint_number(painter, "m", maximum.now, y - high, colour, layout, end=end)
+    else:
+        _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
 
 
-def _free_place(bars: ScoreBars, plot: QRectF, low: float, wide: float) -> float | None:
-    """Return the left end of a place as wide as a label, above bars that end below `low`."""
+def _free_places(
+    bars: ScoreBars, plot: QRectF, low: float, wide: float
+) -> list[tuple[float, float]]:
+    """Return both ends of places as wide as a label, above bars that end below `low`."""
     slot = plot.width() / len(bars.values)
     values = np.where(bars.states == KeyState.HIDDEN, bars.low, bars.values.astype(np.float64))
     tops = plot.bottom() - (values - bars.low) / (bars.high - bars.low) * plot.height()
-    need, run = max(1, int(np.ceil(wide / slot))), 0
-    for n, top in enumerate(np.nan_to_num(tops, nan=plot.bottom()).tolist()):
-        run = run + 1 if top >= low else 0
-        if run == need:
-            return plot.x() + (n + 1 - need) * slot
-    return None
+    need, run, out = max(1, int(np.ceil(wide / slot))), 0, []
+    for n, top in enumerate(np.nan_to_num(tops, nan=plot.bottom()).tolist(), start=1):
+        run = run + 1 if top >= low - 0.5 else 0
+        if run >= need:
+            out.append((plot.x() + (n - need) * slot, plot.x() + n * slot))
+    return out
 
 
 def _paint_number(
     painter: QPainter, latex: str, value: float, y: float, colour: str, layout: SoftmaxLayout,
-    left: float | None = None,
+    left: float | None = None, end: float | None = None,
 ) -> None:  # fmt: skip
     """Write ``m 4.499`` with its middle at height `y`; by default it ends where the bars end."""
     style, plot = layout.style, layout.plot
     name, font = formula(latex, round(style.px(12))), style.code_font(11, bold=left is None)
     text = number_text(value, 3)
     wide = name.width + style.px(5) + text_width(font, text)
-    x = plot.right() - wide if left is None else left
+    x = (plot.right() if end is None else end) - wide if left is None else left
     name.draw(painter, x, y + style.px(3.5), colour)
     place = QRectF(x + name.width + style.px(5), y - style.px(7), wide, style.px(14))
     draw_text(painter, place, text, font, colour, LEFT)

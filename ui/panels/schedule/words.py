@@ -171,12 +171,14 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool, by_model: bool
         kind, shares = "row" if launch.by_rows else "column", each.blocks.shapes[0][0]
         so = f"its rows are dealt out to {shares}" if shares > 1 else "no more than heads"
         yield f"The {kind} blocks of a head run in turn in a thread block: {so}."
-    if blocks < sms:
-        idle, has = plural(sms - blocks, "multiprocessor"), "has" if sms - blocks == 1 else "have"
+    busy = [work for work in each.works if work]
+    if (free := sms - len(busy)) > 0:
+        idle, has = plural(free, "multiprocessor"), "has" if free == 1 else "have"
         does = f"never {has} anything to do" if alone else f"{has} nothing to do in this launch"
         some = plural(blocks, "thread block")
+        if len(busy) < blocks:
+            some = f"{count_text(len(busy))} of {some} with work"
         yield f"{some} for {count_text(sms)} multiprocessors: {idle} {does}."
-    busy = [work for work in each.works if work]
     uneven = max(busy) / min(busy) if busy else 1.0
     if uneven > _UNEVEN:
         more, ends = factor_text(uneven), _longest_ends(each)

@@ -182,6 +182,15 @@ def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:
     assert "packing: 4 query heads share each KV head" in " ".join(state.sentences)
 
 
+def test_a_split_without_keys_gives_a_multiprocessor_nothing_to_do() -> None:
+    program = program_of(scenario("split-kv", nq=1, nk=3 * 64, d=16, rows=16, cols=64))
+    program = program_of(with_values(program.workload.scenario, {"tiling": {"splits": 5}}))
+    state = schedule_state(program, "run", "index")
+    assert state.rows[0].events.used == 3
+    said = "splits: 3 of 5 thread blocks with work for 132 multiprocessors: 129 multiprocessors"
+    assert any(each.startswith(said) for each in state.sentences)
+
+
 def test_splits_of_a_size_are_a_row_of_their_own() -> None:
     """They are dealt out otherwise than as many splits of equal size."""
     chosen = scenario("split-kv", nq=1, nk=9 * 64, d=16, rows=16, cols=64)

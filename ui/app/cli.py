@@ -343,8 +343,10 @@ def _summary_rows(w: Workload, title: str, summary: dict[str, Any]) -> list[tupl
     if words := done_after_words(file):
         rows.append(("output", safe_text(words)))
     if part := summary.get("rows"):
-        heads = ", ".join(map(str, summary["heads"]))
-        rows.insert(1, ("computed", f"rows {part[0]} to {part[1] - 1} of heads {heads}"))
+        first, last, heads = part[0], part[1] - 1, summary["heads"]
+        some = f"rows {first} to {last}" if last > first else f"row {first}"
+        of = f"head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
+        rows.insert(1, ("computed", f"{some} of {of}"))
     return rows
 
 

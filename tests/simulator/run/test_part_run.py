@@ -116,3 +116,14 @@ def test_a_run_that_no_memory_holds_is_counted_and_computed_in_part(tmp_path, ca
     assert "expected A:B" in capsys.readouterr().err
     assert main(["run", str(file), "--rows", "0:5", "-o", str(tmp_path / "x.csv")]) == 2
     assert ".npz or .json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "heads", "words"),
+    [("0:1", "1", "row 0 of head 1"), ("2:4", "0,1", "rows 2 to 3 of heads 0, 1")],
+)
+def test_what_was_computed_is_said(rows, heads, words, tmp_path, capsys):
+    file = tmp_path / "small.toml"
+    file.write_text("[attention]\nheads = 2\nseqlen_q = 4\nhead_dim = 2\n")
+    assert main(["run", str(file), "--rows", rows, "--heads", heads]) == 0
+    assert f" {words}\n" in capsys.readouterr().out

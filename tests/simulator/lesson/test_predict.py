@@ -33,6 +33,7 @@ MISTAKES = [
     ('answer = "{{ 3 }}", within = 0', "predict.within = 0: expected a number above 0"),
     ('answer = "{{ 3 }}", within = inf', "predict.within"),
     ('answer = "{{ 3 }}", within = 1, span = [4, 2]', "expected the ends of the scale as"),
+    ('answer = "{{ 3 }}", within = 1, span = [3, 3]', "expected the ends of the scale as"),
     ('answer = "{{ 3 | percent }}", within = 1, unit = "s"', "expected no unit"),
     ('answer = "{{ 3 }}", click = ["S", 13]', "predict.click = ['S', 13]: expected a row of 13"),
     ('answer = "{{ 3 }}", click = ["X", 1]', 'expected "Q", "K"'),

@@ -129,5 +129,7 @@ def test_another_lse_keeps_what_is_merged_by_hand_and_an_empty_one_the_order() -
     by_hand = apart.merge(3, 1)
     assert len(by_hand.forest) == len(apart.forest) - 1
     assert apart.merge(1, 1) == apart.merge(1, 99) == apart
+    assert (by_hand.selected, apart.merge(0, 2).selected) == (1, 1)
+    assert state.take_back().order == by_hand.order == ""
     assert by_hand.with_lse(MIXED).forest == by_hand.forest
     assert by_hand.with_lse(EMPTY).forest == tuple(range(len(state.parts.partials) + 1))

@@ -106,8 +106,9 @@ def test_pairs_of_begin_and_end_are_events_too(tmp_path: Path) -> None:
     assert found.start.tolist() == pytest.approx([0, 1e-6, 5e-6])
     assert found.end.tolist() == pytest.approx([10e-6, 2e-6, 6e-6])
     assert found.weight.tolist() == pytest.approx([1.0, 0.1, 0.1])
-    instants = [{"ph": "X", "ts": ts, "dur": 0} for ts in (3, 4)]
-    assert read_trace(written(tmp_path, json.dumps(instants))).weight.tolist() == [1.0, 1.0]
+    instants = [{"ph": "X", "ts": ts, "dur": 0, "tid": 12 - ts} for ts in (2, 3)]
+    found = read_trace(written(tmp_path, json.dumps(instants)))
+    assert (found.weight.tolist(), found.lanes) == ([1.0, 1.0], (" 9", " 10"))
 
 
 @pytest.mark.parametrize(

@@ -302,3 +302,15 @@ def test_beside_a_state_the_others_have_the_tiles_of_each_point(algorithm: str) 
         assert found.here == 4
         for value, figures in zip(found.values, found.figures["flash2"], strict=True):
             assert figures == figures_of(at("flash2", **{key: value})), (axis, value)
+
+
+@pytest.mark.parametrize("algorithm", ["split-kv", "paged", "linear", "flash2-backward"])
+def test_every_cell_of_a_map_without_a_closed_form_is_a_tile_program(algorithm: str) -> None:
+    w = resolve(scenario(algorithm, nq=8, nk=12, heads=2, kv_heads=1, rows=4, cols=4))
+    found = tiling_map(w, (2, 5), (3, 4))
+    for i, r in enumerate(found.rows):
+        for j, c in enumerate(found.cols):
+            total, cell = tile_program(replace(w, rows=r, cols=c)).totals, found.figures[i][j]
+            assert (cell.read, cell.write, cell.flops) == (
+                total.read_bytes, total.write_bytes, total.flops
+            )  # fmt: skip

@@ -65,10 +65,9 @@ def scenario_state(w: Workload, fixed: str, current: int | None = None) -> Heads
     heads, kv_heads = w.input_heads
     window = w.mask.kept if w.mask.kept < w.seqlen_k else 0
     model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads, bool(window), window)
+    ways = all_sharings(model)
     if w.latent:
         ways = (head_sharing(with_latent(model, w.value_dim, w.head_dim - w.value_dim)),)
-    else:
-        ways = all_sharings(model)
     at = next(n for n, way in enumerate(ways) if w.latent or way.model.kv_heads == kv_heads)
     wide = w.value_dim if w.latent or w.value_dim != w.head_dim else None
     state = w.rule is not None

@@ -58,7 +58,7 @@ def verdicts(comparison: Comparison) -> tuple[str, ...]:
     pairs = [(later, earlier) for n, later in enumerate(alike) for earlier in alike[:n]]
     unexpected = [said for pair in pairs if (said := _more_than_expected(comparison, *pair))]
     scale = at_scale(shown)
-    long = scale_words(scale, comparison.programs[scale.baseline].workload) if scale else ""
+    long = scale_words(scale, comparison.programs[comparison.alike[0]].workload) if scale else ""
     ranks = [_least(comparison), long, _why_baseline(comparison)]
     if unexpected:
         ranks = [unexpected[0], long, *unexpected[1:], _least(comparison)]

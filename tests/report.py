@@ -1,7 +1,7 @@
 """Sizes of the house, and how often its habits occur: `make report`.
 
-Nothing here is a gate. Rules that a machine can hold stand in test_rooms.py and
-test_architecture.py; numbers that ought to fall stand here, to be read before and after a change.
+Nothing here is a gate. Rules that a machine can hold stand in test_architecture.py; numbers that
+ought to fall stand here, to be read before and after a change.
 """
 
 from __future__ import annotations

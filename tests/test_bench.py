@@ -128,6 +128,7 @@ def test_what_widgets_draw_is_recorded_at_its_place_in_the_window(qtbot: QtBot) 
     assert not len(nothing)
 
 
+@pytest.mark.long
 def test_a_step_stands_beside_a_window_that_paints_the_same(qtbot: QtBot) -> None:
     row = drawn.stepping(steps=3, docks=("memory",))
     assert row.floor > 0

@@ -37,7 +37,7 @@ def test_a_short_run_shows_a_page_that_steps_by_tile() -> None:
 
 
 def test_a_longer_run_shows_a_picture_and_how_to_make_the_page() -> None:
-    run = tilescope.simulate(SCENARIOS / "real-scale.toml")
+    run = tilescope.simulate(SCENARIOS / "multi-query.toml")
     assert len(run) > MOST_PICTURES
     shown = run._repr_html_() or ""
     assert shown.startswith("<img")

@@ -71,7 +71,7 @@ def ratios(gpu: Gpu, speeds: Speeds, most: int) -> dict[str, list[float]]:
     return out
 
 
-@pytest.mark.parametrize("most", [2048, pytest.param(16384, marks=pytest.mark.long)])
+@pytest.mark.parametrize("most", [1024, pytest.param(16384, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("name", "speeds"), [("A100-80-SXM", A100_BOTH), ("H100-SXM", H100_FORWARD)]
 )  # fmt: skip

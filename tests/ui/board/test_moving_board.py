@@ -89,17 +89,12 @@ def test_so_is_that_of_a_large_problem(view):
     assert_as_if_painted(trace, Style(LIGHT), view, Marks(row=131))
 
 
-def test_so_is_that_of_a_run_with_a_fault():
+def test_so_is_that_of_a_run_with_a_fault_and_what_a_lesson_points_at():
     scenario = with_values(
         load_scenario(SCENARIOS / "flash2.toml"), {"faults": {"forget_alpha": True}}
     )
-    assert_as_if_painted(simulate(scenario), Style(DARK), Viewport(), Marks(row=9))
-
-
-def test_what_a_lesson_points_at_is_seen_while_it_moves():
-    trace = simulate(load_scenario(SCENARIOS / "flash2.toml"))
     points = Marks(row=9, points=(Pointer(tile=(1, 0)), Pointer(row=9)))
-    assert_as_if_painted(trace, Style(DARK), Viewport(), points, Marks(row=9))
+    assert_as_if_painted(simulate(scenario), Style(DARK), Viewport(), points, Marks(row=9))
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def test_what_another_run_lacks_has_no_mark() -> None:
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
 @pytest.mark.parametrize(
     ("name", "visit", "pointer"),
-    [("flash2", 5, TILE), ("flash2", 5, ROW), ("causal", 4, CELL), ("naive", 20, TILE),
-     ("real-scale", 900, Pointer(tile=(512, 100)))],
+    [("flash2", 5, TILE), ("real-scale", 900, Pointer(tile=(512, 100))), ("flash2", 5, ROW),
+     ("causal", 4, CELL), ("naive", 20, TILE)],
 )  # fmt: skip
 def test_ring_and_arrow_stand_out_from_any_map(theme, name, visit, pointer) -> None:
     snapshot, style, size = demo(name).snapshot(visit), Style(theme), (760, 560)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import av
@@ -34,9 +35,14 @@ def still(target: Path | str, **changes) -> ExportOptions:
     return ExportOptions(str(target), **{"size": (480, 320), **changes})
 
 
+@cache
+def demo() -> Trace:
+    return simulate(DEMO)
+
+
 def prepared(wanted: ExportOptions, trace: Trace | None = None) -> Export:
     application()
-    return prepare(trace or simulate(DEMO), wanted, str(DEMO), "0.1.0", MainWindow)
+    return prepare(trace or demo(), wanted, str(DEMO), "0.1.0", MainWindow)
 
 
 def make(wanted: ExportOptions, trace: Trace | None = None) -> Export:

@@ -106,9 +106,8 @@ def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "call", [20_000, *(pytest.param(n, marks=pytest.mark.long) for n in (2000, 60_000))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("call", [2000, 20_000, 60_000])
 def test_an_interrupt_while_qt_is_imported_is_130_and_says_nothing(call, tmp_path):
     # Qt makes classes in Python as they are first asked for, and drops exceptions in these calls.
     script = """
@@ -306,6 +305,16 @@ def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
         (["-o", "{tmp}/a.png", "--row", "64"], ["--row = 64", "0 to 63"]),
         (["-o", "{tmp}/a.mp4", "--visits", "5:3"], ["5:3", "A:B"]),
         (["-o", "{tmp}/a.mp4", "--scene", "opera"], ["opera", "board"]),
+        *(
+            (["-o", "{tmp}/a.mp4", "--scene", "race", name, value], [f"export: {name} = "])
+            for name, value in (
+                ("--visits", "2:4"),
+                ("--by", "tile"),
+                ("--row", "3"),
+                ("--pace", "2"),
+                ("--steps", "1:2"),
+            )
+        ),
     ],
 )
 def test_what_cannot_be_is_a_line_and_leaves_nothing(

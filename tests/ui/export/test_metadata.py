@@ -18,6 +18,7 @@ from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import make, options, still
 from ui.export.formats import ENDINGS, format_of
+from ui.export.options import ExportOptions
 from ui.export.writers.metadata import READS, note_of, read_note, read_scenario
 
 TITLE = 'A "title" with <&> ]]> – ℓ, \u202f…'
@@ -33,11 +34,16 @@ def odd(tmp_path_factory) -> Path:
     return path
 
 
+def part(target: Path, visits: tuple[int, int] = (0, 1)) -> ExportOptions:
+    """Return the options of a small export."""
+    return (options if format_of(str(target)).film else still)(target, visits=visits)
+
+
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending in READS])
 def test_the_scenario_comes_back(ending, odd, tmp_path):
     target = tmp_path / f"an export{ending}"
-    wanted = (options if format_of(str(target)).film else still)(target, visits=(1, 4))
+    wanted = part(target, visits=(1, 4))
     export = make(wanted, simulate(odd))
     scenario = read_scenario(target)
     assert scenario == load_scenario(odd)
@@ -76,7 +82,7 @@ def test_codes_of_control_leave_a_file_well_formed_and_the_title_comes_back(
     ending, controlled, tmp_path
 ):
     target = tmp_path / f"a{ending}"
-    make((options if format_of(str(target)).film else still)(target), simulate(controlled))
+    make(part(target), simulate(controlled))
     data = target.read_bytes()
     if ending == ".svg":
         labels = [each.get("aria-label") for each in ElementTree.fromstring(data).iter()]
@@ -156,7 +162,7 @@ def test_what_is_none_of_ours_is_refused_in_a_line(ending, content, tmp_path):
 @pytest.mark.parametrize("ending", READS)
 def test_a_file_cut_short_is_refused_or_read_whole(ending, odd, tmp_path):
     target = tmp_path / f"a{ending}"
-    make((options if format_of(str(target)).film else still)(target), simulate(odd))
+    make(part(target), simulate(odd))
     data, told = target.read_bytes(), 0
     for length in (30, *(int(share * len(data)) for share in (0.02, 0.3, 0.6, 0.9, 0.999))):
         target.write_bytes(data[:length])

@@ -123,6 +123,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is of POSIX")
 def test_a_cluster_that_loses_a_worker_writes_the_same_bytes(alone, tmp_path, capsys):
     pytest.importorskip("distributed", reason="needs the extra cluster: make run EXTRAS=cluster")
@@ -149,6 +150,7 @@ def printed_by(words: list[str], capsys) -> str:
 # --- tables and pages ------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("words", TABLES, ids=["masks", "sweep"])
 def test_figures_that_two_processes_compute_are_printed_the_same(words, capsys):
     one, two = (printed_by([*words, *more], capsys) for more in ([], ["--jobs", "2"]))

@@ -116,7 +116,7 @@ def numbers(text: str) -> Counter[str]:
     return Counter(re.findall(r"\d+(?:\.\d+)?|[“”’]", text))
 
 
-@pytest.fixture(scope="module", params=[FIRST, *OTHERS])
+@pytest.fixture(scope="module", params=[*OTHERS, FIRST])
 def handout(request, qapp) -> Iterator[list[Page]]:
     """Return the pages of a lesson, of others than the first those that show something else."""
     file, lesson = LESSONS / f"{request.param}.md", shipped_lessons()[request.param]

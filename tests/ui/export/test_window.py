@@ -10,11 +10,13 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDialog, QLineEdit, QMessageBox, QWidget
 
+from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import with_values
 from simulator.program.playback import Cursor
 from tests.helpers.by_hand import choosing, retype
 from tests.helpers.waiting import wait_until
-from tests.ui.export.helpers import command, frames_of, make, names, picture
+from tests.ui.export.helpers import frames_of, make, names, picture
+from ui.app.cli import main
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS
 from ui.export.options import ExportOptions
@@ -60,9 +62,8 @@ def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
     dialog.export_button.click()
     finished(dialog, qtbot)
     assert dialog.words.text().startswith("Written")
-    done = command("-o", f"{tmp_path}/b.apng", "--size", "480x320", "--fps", "10",
-                   "--length", "1.2", "--visits", "2:6")  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    typed = ["--size", "480x320", "--fps", "10", "--length", "1.2", "--visits", "2:6"]
+    assert main(["export", str(SCENARIOS / "causal.toml"), "-o", f"{tmp_path}/b.apng", *typed]) == 0
     pairs = list(zip(frames_of(tmp_path / "a.apng"), frames_of(tmp_path / "b.apng"), strict=True))
     assert len(pairs) == 12
     assert all(np.array_equal(a, b) for a, b in pairs)

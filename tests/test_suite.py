@@ -22,7 +22,13 @@ def test_what_is_started_in_the_background_can_be_interrupted():
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-@pytest.mark.parametrize(("arguments", "cases"), [((), 8), (("--all",), 57)])
+@pytest.mark.parametrize(
+    ("arguments", "cases"),
+    [
+        ((), 4),
+        pytest.param(("--all",), 57, marks=pytest.mark.long),
+    ],
+)
 def test_of_a_sweep_some_cases_are_tried_unless_all_are_asked_for(arguments, cases):
     done = python(
         "-m", "pytest", "-q", "--collect-only", "tests/kernels/test_faults.py", *arguments

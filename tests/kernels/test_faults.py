@@ -217,7 +217,7 @@ def test_the_sources_have_none(fault: Fault, monkeypatch: pytest.MonkeyPatch) ->
     assert findings(algorithm, monkeypatch, whole_source(algorithm), mask, nk) == []
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.algorithm}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     text = whole_source(fault.algorithm)

@@ -108,7 +108,7 @@ def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -
     assert len(set(outputs)) == 1
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dtype", "rows", "cols", "d"),
     [("float16", 64, 64, 64), ("bfloat16", 128, 128, 32), ("float32", 24, 64, 96)],
@@ -188,6 +188,7 @@ def test_long_row_blocks_are_recorded_in_stretches(algorithm: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.long
 def test_naive_with_rounded_scores() -> None:
     """S and P as wide as the dtype, as they are timed: O still holds its tolerance."""
     chosen = scenario("naive", nq=33, nk=40, d=16, rows=16, cols=16, dtype="float16")

@@ -283,6 +283,7 @@ def test_against_float64(case: str, d: int, dtype: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("d", [64, 128])
 def test_eight_warps(d: int) -> None:
     w, inputs = workload(d=d, **CASES["causal, ragged"])

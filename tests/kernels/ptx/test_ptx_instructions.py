@@ -105,7 +105,7 @@ INTEGERS: dict[str, tuple[int, Callable[..., int]]] = {
 
 
 @needs_compiler
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("opcode", INTEGERS)
 def test_integers(opcode: str) -> None:
     count, exact = INTEGERS[opcode]
@@ -140,7 +140,7 @@ FLOATS: dict[str, tuple[int, Callable[..., Any]]] = {
 
 
 @needs_compiler
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("opcode", FLOATS)
 @pytest.mark.parametrize("ftz", [True, False])
 def test_floats_with_and_without_numbers_below_the_normal_ones(opcode: str, ftz: bool) -> None:
@@ -235,7 +235,7 @@ def test_conversions_to_and_from_two_bytes(dtype: str) -> None:
             np.testing.assert_array_equal(made, exact)
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("compared", "true"),
@@ -283,7 +283,7 @@ def test_what_stands_outside_of_kernels_is_refused() -> None:
         translated(kernel_of("", head=HEAD + ".global .b8 table[4];\n"))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("body", "message"),
@@ -319,7 +319,7 @@ def together(dtype: str, schedule: ThreadSchedule, semantics: Semantics = USUAL)
     return device.module(TOGETHER, (*OPTIONS, f"-DELEMENT={element}"))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @needs_ptx
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)

@@ -50,6 +50,7 @@ def test_what_is_recorded_is_what_is_seen(barrier: str) -> None:
     assert race_without(w, barrier) == replace(recorded_race(w, barrier), seen=SEEN)
 
 
+@pytest.mark.long
 @needs_watch
 def test_a_lesson_tells_what_is_seen() -> None:
     step = resolve_step(LESSON, STEP, FORMATS, race_without)

@@ -25,12 +25,12 @@ from ui.session.session import Session
 from ui.window.panel_specs import PANELS
 
 PICTURES: dict[str, Callable[[Any], QWidget]] = {
+    "heads": lambda panel: panel.picture,
     "memory": lambda panel: panel,
     "softmax": lambda panel: panel,
     "formula": lambda panel: panel,
     "traffic": lambda panel: panel,
     "exactness": lambda panel: panel.strips,
-    "heads": lambda panel: panel.picture,
     "inspector": lambda panel: panel.canvas,
     "cache": lambda panel: panel.card.picture,
 }

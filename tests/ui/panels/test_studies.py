@@ -1,7 +1,7 @@
 """What every study in a dock keeps to, at all sizes, in all themes, at the desk and on stage."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -30,6 +30,12 @@ RUNS = {
     "generation": (
         {"input": {"source": "capture", "name": "passage-layer1"}},
         {"attention": {"seqlen_q": 4, "seqlen_k": 24, "head_dim": 4}, **CAUSAL},
+    ),
+    "sweep": (
+        {"attention": {"heads": 2, "seqlen_q": 64, "head_dim": 16, "dtype": "float16"},
+         "mask": {"causal": True}, "tiling": {"rows": 16, "cols": 16}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8},
+         "mask": {"documents": [13, 30, 21]}, "tiling": {"rows": 16, "cols": 16}},
     ),
     "compare": (
         {"attention": {"seqlen_q": 64, "head_dim": 32}, "mask": {"causal": True},
@@ -118,12 +124,6 @@ RUNS = {
     "sqrt_d": (
         {"input": {"source": "capture", "name": "passage-layer1"}},
     ),
-    "sweep": (
-        {"attention": {"heads": 2, "seqlen_q": 64, "head_dim": 16, "dtype": "float16"},
-         "mask": {"causal": True}, "tiling": {"rows": 16, "cols": 16}},
-        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8},
-         "mask": {"documents": [13, 30, 21]}, "tiling": {"rows": 16, "cols": 16}},
-    ),
 }  # fmt: skip
 """Runs of which a study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))
@@ -187,12 +187,11 @@ def offered(panel: StudyPanel, choice: Choice) -> list[str]:
     return [each for each in choice.values if panel.bar.buttons[choice.name, each].isEnabled()]
 
 
-def styles(size: tuple[int, int], themes: Iterable[Theme]) -> Iterator[Style]:
-    """Yield the style of each theme, and of each on the stage if a panel is so large there."""
-    for theme in themes:
-        yield Style(theme)
-        if size in STAGES:
-            yield Style(theme, stage_scale(*STAGES[size]), stage_label(*STAGES[size]))
+def styles(size: tuple[int, int], theme: Theme) -> Iterator[Style]:
+    """Yield the style of a theme, and that on the stage if a panel is so large there."""
+    yield Style(theme)
+    if size in STAGES:
+        yield Style(theme, stage_scale(*STAGES[size]), stage_label(*STAGES[size]))
 
 
 def parts(panel: StudyPanel) -> Iterator[tuple[Callable[[QPainter], None], QRectF]]:
@@ -227,28 +226,25 @@ def test_every_study_is_here(qapp):
     session.close()
 
 
-@pytest.mark.sweep(keep=3)
-def test_words_are_whole_and_apart_and_large_enough(shown):
-    panel, session = shown
-    turns, others = cycle(THEMES.values()), cycle(SIZES[1:])
-    for chosen in in_turn(panel, session):
-        for size in SIZES if chosen == USUAL else (SIZES[0], next(others)):
-            panel.resize(*size)
-            for style in styles(size, THEMES.values() if chosen == USUAL else [next(turns)]):
-                panel.set_style(style)
-                for paint, rect in parts(panel):
-                    drawn = drawn_words(paint, rect)
-                    assert drawn
-                    wrong = faults(drawn, rect)
-                    assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
-                    assert min(each.size for each in drawn) >= round(style.least), (chosen, size)
-                assert not lost(panel), (chosen, size)
-        assert not overlapping(panel), chosen
+def check_words(panel: StudyPanel, size: tuple[int, int], theme: Theme) -> None:
+    """Hold that words are whole, apart and large enough."""
+    panel.resize(*size)
+    for style in styles(size, theme):
+        panel.set_style(style)
+        for paint, rect in parts(panel):
+            drawn = drawn_words(paint, rect)
+            assert drawn
+            wrong = faults(drawn, rect)
+            assert not wrong, (size, style.theme.name, style.scale, wrong)
+            assert min(each.size for each in drawn) >= round(style.least), size
+        assert not lost(panel), (size, style.scale)
 
 
 @pytest.mark.sweep(keep=4)
-def test_what_is_shown_is_said_and_keys_reach_everything(shown, request):
+def test_words_are_whole_apart_and_said_and_keys_reach_everything(shown, request):
     panel, session = shown
+    turns, others = cycle(THEMES.values()), cycle(SIZES[1:])
+    size, style = panel.size(), panel.picture.style_now
     usual: list[str] = []
     told: list[str] = []
     for chosen in in_turn(panel, session):
@@ -266,6 +262,11 @@ def test_what_is_shown_is_said_and_keys_reach_everything(shown, request):
         for each in controls:
             assert each.accessibleName(), each
             assert each.focusPolicy() & Qt.FocusPolicy.TabFocus, each
+        for each in SIZES if chosen == USUAL else (SIZES[0], next(others)):
+            check_words(panel, each, next(turns))
+        assert not overlapping(panel), chosen
+        panel.resize(size)
+        panel.set_style(style)
     check("\n".join(told), APPROVED / f"{request.node.callspec.id}.txt")
     panel.show_controls(False)  # a film
     assert panel.bar.isHidden()

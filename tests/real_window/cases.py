@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.base.assets import LESSONS, SCENARIOS
 from ui.look.layouts import LAYOUT_NAMES
 
-_SEQUENCES = 56
+_SEQUENCES = 28
 _LESSONS = sorted(path.stem for path in LESSONS.glob("*.md"))
 _DEMO, _PICTURE = str(SCENARIOS / "causal.toml"), "docs/pictures/compare.png"
 Life = tuple[tuple[str, ...], tuple[str, ...]]
@@ -80,14 +80,17 @@ KINDS = (
 )
 """Those ways by what they open: the first page, a run, a lesson at the desk, a talk."""
 WORST = ("", "maximised", "layout compare, maximised")
-"""After these every way is tried, after all else one of each kind, by turns."""
+"""After these every way is tried, after a layout one, after all else one of each kind, by turns."""
 
 
 def _starts() -> Iterator[Case]:
     """Yield ways to start after everything left behind; lessons by turns."""
     for turn, left in enumerate(("", *LEFT)):
         lesson = _LESSONS[turn % len(_LESSONS)]
-        for way in WAYS if left in WORST else [kind[turn % len(kind)] for kind in KINDS]:
+        ways = WAYS if left in WORST else [kind[turn % len(kind)] for kind in KINDS]
+        if left.startswith("layout ") and left not in WORST:
+            ways = ways[turn % len(KINDS) :][:1]  # what opens depends on its kind, not on layouts
+        for way in ways:
             typed = tuple(word.replace("{lesson}", lesson) for word in WAYS[way])
             yield Case(f"{way} after {left or 'nothing'}", "start", typed, left)
     for lesson in _LESSONS[2::4]:  # `PAGES` begins with others

@@ -24,25 +24,25 @@ def check_well(fault: str) -> None:
         pytest.fail(fault, pytrace=False)
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @each(*STARTS)
 def test_x_start_after_what_was_left(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @each(*PROCESSES)
 def test_x_processes_that_follow_one_another(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @each(*SEQUENCES)
 def test_x_sequence_at_random(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @each(*PAGES)
 def test_x_pages_turned_fast_never_mix_steps(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
@@ -62,7 +62,7 @@ def test_a_wish_takes_three_actions_at_most_or_one_search(wish: Wish) -> None:
 
 
 @pytest.mark.skipif(bool(WHY_NO_X), reason=WHY_NO_X)
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @each(*NEWCOMERS)
 def test_x_newcomer_finds_everything_within_three_actions(case: Case, tmp_path: Path) -> None:
     screen = partial(x_screen, size=case.name)

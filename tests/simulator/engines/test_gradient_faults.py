@@ -106,7 +106,7 @@ def test_the_first_wrong_step_is_named(fault: Fault, algorithm: str) -> None:
 @faults
 def test_what_is_wrong_is_marked(fault: Fault, algorithm: str) -> None:
     """At every cursor: what differs much from the right run is marked, what agrees is not."""
-    chosen = small(algorithm)
+    chosen = small(algorithm, heads=2, kv_heads=1)
     wrong, right = with_fault(fault.name, chosen), trace_of(chosen)
     ever = set()
     for index in range(len(wrong)):

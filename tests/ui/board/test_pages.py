@@ -11,7 +11,7 @@ from tests.helpers.painted import painted, record_texts
 from ui.board import pages as painter
 from ui.board.board import paint_board
 from ui.look.page_words import page_phrase
-from ui.look.theme import THEMES, Style
+from ui.look.theme import DARK, Style
 from ui.panels.memory.model import PagePlaces, memory_model
 
 
@@ -49,13 +49,12 @@ def test_places_of_other_sequences_are_told_apart() -> None:
     assert len(pages.others) == table.places - table.pages > 0
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_each_page_shows_its_place_on_the_keys(trace, monkeypatch, qapp, theme) -> None:
+def test_each_page_shows_its_place_on_the_keys(trace, monkeypatch, qapp) -> None:
     drawn = record_texts(monkeypatch, painter)
     rect = QRectF(0, 0, 1000, 700)
     now = trace.snapshot(2)
-    painted(lambda p: paint_board(p, now, Style(THEMES[theme]), rect), 1000, 700)
+    painted(lambda p: paint_board(p, now, Style(DARK), rect), 1000, 700)
     assert [text.text for text in drawn] == [str(n) for n in trace.workload.pages.used]
     drawn.clear()
-    painted(lambda p: paint_board(p, now, Style(THEMES[theme]), QRectF(0, 0, 200, 150)), 200, 150)
+    painted(lambda p: paint_board(p, now, Style(DARK), QRectF(0, 0, 200, 150)), 200, 150)
     assert drawn == []

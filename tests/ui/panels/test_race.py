@@ -18,7 +18,7 @@ from simulator.study.race import RUN_SECONDS, Race, race_of
 from tests.helpers.painted import painted
 from tests.helpers.runs import program_of
 from ui.kit.boxes import Scene, scene
-from ui.look.theme import DARK, THEMES, Style
+from ui.look.theme import DARK, Style
 from ui.look.units import bytes_of_text, clock_text
 from ui.panels.compare.panel import ComparePanel
 from ui.panels.compare.race import idle_words, race_notes, verdict
@@ -37,10 +37,10 @@ def race(name: str) -> Race:
     return race_of(program_of(load_scenario(SCENARIOS / f"{name}.toml")))
 
 
-def seen(run: Race, share: float, theme: str = "dark") -> tuple[Scene, QImage]:
+def seen(run: Race, share: float) -> tuple[Scene, QImage]:
     """Return the boxes of a race, and their picture, at a share of its time."""
     state = CompareState(CompareFound(run.comparison, run), chosen="race", share=share)
-    boxes = scene(whole(COMPARE, state), Style(THEMES[theme]), QRectF(0, 0, 1200, 620))
+    boxes = scene(whole(COMPARE, state), Style(DARK), QRectF(0, 0, 1200, 620))
     return boxes, painted(boxes.paint, 1200, 620)
 
 
@@ -108,15 +108,11 @@ def count(image, colour: QColor, box: QRectF) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("theme", THEMES)
-def test_as_many_units_are_grey_as_are_idle(theme):
+def test_as_many_units_are_grey_as_are_idle():
     run = race("real-scale")
-    boxes, image = seen(run, 1.0, theme)
+    boxes, image = seen(run, 1.0)
     roles = "bad", "text", "good"
-    lit = [
-        count(image, THEMES[theme].role(role), boxes.where(("units", n)))
-        for n, role in enumerate(roles)
-    ]
+    lit = [count(image, DARK.role(role), boxes.where(("units", n))) for n, role in enumerate(roles)]
     sms = run.workload.gpu.sms
     each = [round((1 - (standing.idle or 0)) * sms) for standing in run.at(run.seconds)]
     # All squares have the same size, within a pixel at their edges.
@@ -173,7 +169,7 @@ def watch(open_window: Callable[..., MainWindow]) -> Watch:
     return Watch(open_window("causal", (1280, 720)))
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_a_press_starts_it_and_another_starts_it_again(watch, qtbot, forgotten):
     clock = watch.clock

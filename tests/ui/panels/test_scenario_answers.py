@@ -18,7 +18,7 @@ from simulator.problem.workload import resolve
 from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from tests.helpers.small_language_model import put_in_place
-from ui.look.theme import TEXT_SCALES, THEMES, Style
+from ui.look.theme import DARK, TEXT_SCALES, Style
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import LineEditor
 from ui.panels.scenario.fields import OWN, SENTENCE, change_words, edited, texts, with_input
@@ -381,12 +381,11 @@ def test_blank_fields_say_what_they_stand_for(capture_desk):
 
 
 @pytest.mark.sweep(keep=4)
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("scale", [TEXT_SCALES[0], TEXT_SCALES[2], TEXT_SCALES[-1]])
 @pytest.mark.parametrize("width", [230, 300, 480])
-def test_everything_fits_in_the_width(capture_desk, theme, scale, width):
+def test_everything_fits_in_the_width(capture_desk, scale, width):
     panel = capture_desk.panel
-    panel.set_style(Style(THEMES[theme], scale))
+    panel.set_style(Style(DARK, scale))
     panel.resize(width, 600)
     capture_desk.type("mask.window", "-1")
     capture_desk.choose("input.source", "file")

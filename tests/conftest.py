@@ -32,7 +32,7 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("some", settings.get_profile("fixed"), max_examples=20)
+settings.register_profile("some", settings.get_profile("fixed"), max_examples=12)
 settings.register_profile(
     "explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )

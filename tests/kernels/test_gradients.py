@@ -68,7 +68,7 @@ def test_any_workload(chosen: Scenario, schedule: ThreadSchedule) -> None:
     assert counted.flops == asked.flops
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_the_order_of_blocks_changes_the_last_bits_of_dq_alone(mask: dict[str, Any]) -> None:
     chosen = scenario(NAME, nq=50, nk=90, heads=4, kv_heads=2, mask=mask, **TILINGS[2])

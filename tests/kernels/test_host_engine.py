@@ -73,7 +73,7 @@ def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
     assert outputs[0] != outputs[1]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", PACKED)
 def test_a_prompts_rows_have_the_bits_of_their_steps_of_decoding(algorithm: str) -> None:
     """Splits of a size are cut at places alone; a number cuts each length anew."""

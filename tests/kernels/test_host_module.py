@@ -291,6 +291,7 @@ def test_a_cache_that_cannot_be_written(fresh: Path) -> None:
     assert not fresh.exists()
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_cache_that_cannot_be_made(fresh: Path) -> None:
     fresh.parent.write_text("a file where the folder should be")

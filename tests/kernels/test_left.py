@@ -91,6 +91,7 @@ def test_cubins_are_compared_in_all_that_they_write(tmp_path: Path) -> None:
     assert tools.cubin_faults([(w, "fast")], [], want) == ["0 outputs, expected 1"]
 
 
+@pytest.mark.long
 @needs_compiler
 def test_what_is_added_in_any_order_may_differ_by_rounding_alone() -> None:
     w, inputs = workload_of(BACKWARD)

@@ -40,6 +40,7 @@ def output(w: Workload) -> bytes:
     return bytes(run.tensors.o.tobytes())
 
 
+@pytest.mark.long
 def test_pages_in_any_order_give_the_bits_of_keys_that_lie_together() -> None:
     together, rng = output(workload("split-kv")), np.random.default_rng(0)
     tables = [list(range(PAGES)), list(range(PAGES))[::-1], rng.permutation(PAGES).tolist()]

@@ -31,7 +31,7 @@ def scenario_of(
     return file_scenario(path, attention=said, tiling={"rows": 8, "cols": 4}, **more)
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_a_mask_of_the_file_is_a_block_mask_of_one(algorithm: str, tmp_path: Path) -> None:
     """Same O to the bit, same counters of the kernels."""

@@ -282,8 +282,8 @@ def test_against_float64(case: str, d: int, dtype: str) -> None:
         assert wrong(w, numbers, *run(w, numbers, schedule, buffers=1 + number % 2)) == []
 
 
+@pytest.mark.long
 @needs_compiler
-@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("d", [64, 128])
 def test_eight_warps(d: int) -> None:
     w, inputs = workload(d=d, **CASES["causal, ragged"])
@@ -322,6 +322,7 @@ def test_a_maximum_that_stays_loses_nothing(alpha: str) -> None:
     assert (np.abs(lse - exact).max() <= 2.0**-23 * 128) == (alpha == ALPHA)
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_byte_less_of_shared_memory_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     w, inputs = workload()

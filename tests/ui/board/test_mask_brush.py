@@ -241,6 +241,7 @@ def test_a_run_that_can_have_no_blocks_says_so_in_one_line(open_window):
     assert not window.actions_by_name["paint_mask"].isChecked()
 
 
+@pytest.mark.long
 def test_another_run_that_can_have_no_blocks_puts_the_brush_away(window):
     window.session.open(SCENARIOS / "batch.toml")
     settle(window)
@@ -248,6 +249,7 @@ def test_another_run_that_can_have_no_blocks_puts_the_brush_away(window):
     assert window.mask_brush.isHidden()
 
 
+@pytest.mark.long
 def test_no_file_is_asked_for_where_it_could_not_be_used(open_window, tmp_path):
     window = open_window("batch", (1280, 720))
     window.desk.take("inspector")
@@ -260,6 +262,7 @@ def test_no_file_is_asked_for_where_it_could_not_be_used(open_window, tmp_path):
     assert "batch.lengths" in window.messages.text()
 
 
+@pytest.mark.long
 def test_a_talk_goes_on_when_the_brush_is_put_away(window):
     window.present(True)
     QApplication.processEvents()
@@ -273,6 +276,7 @@ def test_a_talk_goes_on_when_the_brush_is_put_away(window):
     window.present(False)
 
 
+@pytest.mark.long
 def test_a_lesson_puts_the_brush_away(window):
     window.lessons.open(LESSONS / "21-sparse-masks.md")
     settle(window)
@@ -300,6 +304,7 @@ def test_the_panel_and_the_board_paint_one_mask(window):
     assert PAINTED not in [each.pattern.name for each in panel.state.rows]
 
 
+@pytest.mark.long
 def test_the_board_comes_where_a_layout_has_none(window):
     window.session.painting.switch(False)
     window.desk.take("compare")

@@ -94,7 +94,7 @@ def test_a_writer_that_fails_ends_the_painter(qapp):
     assert not [t for t in threading.enumerate() if t.name in ("paint", "encode")]
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "ending"),
                          [*zip(SIGNALS, cycle([".mp4", ".gif", "-%04d.png"]))])  # fmt: skip
 def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):

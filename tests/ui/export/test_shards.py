@@ -158,6 +158,7 @@ def test_figures_that_two_processes_compute_are_printed_the_same(words, capsys):
     assert two == one
 
 
+@pytest.mark.long
 def test_a_picture_of_the_site_is_made_elsewhere_as_by_its_command(tmp_path, monkeypatch, capsys):
     scenario = tmp_path / "tiny.toml"
     scenario.write_text("[attention]\nseqlen_q = 4\nhead_dim = 2\n[tiling]\nrows = 4\ncols = 2\n")
@@ -199,6 +200,7 @@ def test_results_come_in_order_and_a_part_whose_process_died_is_done_again(tmp_p
     assert list(LocalShards(2).results(calls, nothing)) == [None, 7, 9]
 
 
+@pytest.mark.long
 def test_a_part_that_always_ends_its_process_is_told_in_a_line():
     with pytest.raises(InputError, match="has ended its process 3 times"):
         list(LocalShards(1).results([(os._exit, (1,))], nothing))

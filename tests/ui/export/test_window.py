@@ -69,6 +69,7 @@ def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.long
 def test_this_view_is_the_picture_of_the_command(dialog, qtbot, tmp_path):
     session = dialog.parent().session
     session.go_to_tile(2, 1)
@@ -163,6 +164,7 @@ def test_an_ending_that_was_not_typed_is_asked_about(window, tmp_path):
     assert there.read_text(encoding="utf-8") != "old"
 
 
+@pytest.mark.long
 def test_a_run_that_is_built_while_the_dialog_is_open(window, session, tmp_path):
     scenario = window.session.scenario
     session.propose(with_values(scenario, {"tiling": {"rows": 64, "cols": 64}}), "large tiles")

@@ -256,6 +256,7 @@ def test_keys_run_to_a_line_and_set_a_breakpoint(open_window, qapp, qtbot):
     assert len(window.session.runs.breakpoints) == 2
 
 
+@pytest.mark.long
 def test_step_keys_work_while_the_code_has_the_focus(open_window, qapp, qtbot):
     window, panel = opened(open_window, qapp, "flash2", tab=Tab.CUDA)
     window.activateWindow()
@@ -290,6 +291,7 @@ def test_a_click_in_the_margin_sets_a_breakpoint_and_takes_it_away(open_window, 
     assert panel.paper.page.marked == {six, eleven}  # head and end of one loop
 
 
+@pytest.mark.long
 def test_a_line_that_never_runs_says_so_and_the_cursor_stays(open_window, qapp, qtbot):
     window, panel = opened(open_window, qapp, "flash1", (1920, 1080))
     panel.paper.verticalScrollBar().setValue(0)
@@ -305,6 +307,7 @@ def test_a_line_that_never_runs_says_so_and_the_cursor_stays(open_window, qapp, 
     assert window.session.cursor != before
 
 
+@pytest.mark.long
 def test_all_lines_that_are_pointed_at_are_in_sight(open_window, qapp):
     _, panel = opened(open_window, qapp)
     area, page = panel.paper, panel.paper.page

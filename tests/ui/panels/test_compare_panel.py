@@ -281,6 +281,7 @@ def test_a_mark_does_not_outlive_its_algorithm(window, panel, session, qtbot, ho
     assert session.trace.workload.algorithm == "flash2"
 
 
+@pytest.mark.long
 def test_the_way_to_keep_in_step_is_chosen(panel, session, qtbot):
     session.go(end_of_visit(session.trace.program, 5))
     session.settle()

@@ -262,6 +262,7 @@ def test_the_strips_of_a_backward_pass_are_of_its_gradients(panel, session):
         assert session.view.report.row == row
 
 
+@pytest.mark.long
 def test_a_click_on_the_strip_explains_the_row(qtbot, panel, session):
     session.last()
     session.settle()

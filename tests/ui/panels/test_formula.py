@@ -263,6 +263,7 @@ def test_a_click_on_a_number_selects_its_cell(window, panel, session, qtbot):
         assert window.board.selected == link.cell
 
 
+@pytest.mark.long
 def test_links_are_underlined_under_the_pointer(panel, qtbot):
     link = panel.links[0]
     aside = QPoint(panel.width() - 4, 4)
@@ -293,6 +294,7 @@ def test_tab_goes_through_the_numbers_and_enter_selects(window, panel, session, 
     assert not panel.hasFocus()  # it does not keep the keyboard to itself
 
 
+@pytest.mark.long
 def test_a_number_with_the_focus_is_gone_with_its_run(window, panel, session, qtbot):
     window.activateWindow()
     panel.setFocus(Qt.FocusReason.TabFocusReason)

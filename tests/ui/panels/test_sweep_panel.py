@@ -86,6 +86,7 @@ def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(panel, session, a
     assert session.scenario == before
 
 
+@pytest.mark.long
 def test_a_click_on_the_map_takes_its_tiles(panel, session):
     press(panel, "over", "map")
     found = panel.state.found

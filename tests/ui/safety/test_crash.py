@@ -213,6 +213,7 @@ def test_continue_goes_on_and_closing_later_offers_nothing(tmp_path):
     assert "ZeroDivisionError" in (tmp_path / "tilescope.log").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_quit_ends_and_the_next_start_offers_the_scenario(tmp_path):
     done = run(tmp_path, PLANT.format(button="Quit"))
     assert (done.returncode, done.stdout, done.stderr) == (1, "1\n", "")

@@ -185,7 +185,7 @@ elif "told" not in done:
 """
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("module", "what", "name"),
     [

@@ -66,7 +66,7 @@ def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, sho
     assert "active painter" not in text
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf", ".apng", ".mp4", "/"])
 def test_an_export_with_a_painter_that_fails_is_one_line_and_no_file(tmp_path, ending):
     target = f"{tmp_path}/out{ending}"

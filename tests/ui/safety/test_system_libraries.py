@@ -82,6 +82,7 @@ def test_doctor_and_set_up_name_the_same(site):
     )
 
 
+@pytest.mark.long
 def test_without_the_libraries_that_qt_draws_with_doctor_ends_well_and_names_them(tmp_path):
     mirror(SITE / GUI[0], tmp_path / GUI[0], GUI[1:], OF_GUI)
     (tmp_path / "shiboken6").symlink_to(SITE / "shiboken6")

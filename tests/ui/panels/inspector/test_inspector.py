@@ -44,7 +44,7 @@ def cell_of(panel, row: int, key: int) -> QPointF:
     return layout.cell_box((row - first) // grid.tall, key // grid.wide).center()
 
 
-@pytest.mark.sweep(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["naive", "flash2"])
 def test_the_board_beside_it_has_the_same_colours(window, panel, algorithm) -> None:
     start(window, attention={"algorithm": algorithm, "heads": 1, "seqlen_q": 8, "head_dim": 4},
@@ -225,6 +225,7 @@ def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window, 
     assert panel.settings == MapSettings()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("demo", ["large-logits"])
 def test_causal_is_put_where_no_file_binds_it(window, panel):
     QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)

@@ -87,6 +87,7 @@ def test_keys_zoom_the_map_that_has_the_keyboard(panel):
     assert panel.canvas.view == Viewport()
 
 
+@pytest.mark.long
 def test_a_part_of_a_large_map_is_shrunk_less(panel):
     start(panel.window(), input={"source": "capture", "name": "passage-layer1"})
     whole = grid_of(panel.model, 100, 100)

@@ -56,6 +56,7 @@ def middle(panel, key: int) -> QPointF:
     return place_of(picture, picture.piece(key), panel.layout_now().picture).center()
 
 
+@pytest.mark.long
 def test_a_piece_is_as_clear_as_it_is_read(window, panel) -> None:
     ground = np.array(QColor(panel.fitted.theme.panel).getRgb()[:3], dtype=float)
     for row in (0, 6, 16):
@@ -110,6 +111,7 @@ def test_queries_of_a_text_do_not_stand_in_the_picture_of_keys(window, panel, tm
     assert panel.hovered is None
 
 
+@pytest.mark.long
 def test_the_jacobian_takes_the_place_of_the_picture(panel) -> None:
     assert not panel.layout_now().picture.isEmpty()
     panel.show_jacobian(True)

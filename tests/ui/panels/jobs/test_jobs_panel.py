@@ -147,6 +147,7 @@ def test_a_click_on_a_moment_opens_its_layer(window, session, panel, qapp):
     assert session.trace.workload.file.path.name == "step-2000-layer1.safetensors"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("demo", ["induction-early"])
 def test_an_early_moment_has_no_induction_head(panel):
     assert max(column(panel, "induction").values) < 0.1
@@ -221,6 +222,7 @@ def test_a_model_that_cannot_be_read_is_told_in_one_line(window, panel, tmp_path
     assert panel.state is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("demo", ["split-kv"])
 def test_heads_that_are_packed_into_one_are_told_apart(session, panel):
     w = session.trace.workload

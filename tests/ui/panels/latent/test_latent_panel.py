@@ -46,6 +46,7 @@ def test_what_sharing_costs_is_of_a_trained_layer(panel):
     assert panel.plot.model.curves[0].name == "absorbed"
 
 
+@pytest.mark.long
 def test_a_run_without_a_latent_shows_a_model(panel, session, qapp):
     shapes = {"algorithm": "flash2", "latent_dim": None, "rope_dim": None, "head_dim": 8}
     session.propose(with_values(session.trace.workload.scenario, {"attention": shapes}), "shapes")

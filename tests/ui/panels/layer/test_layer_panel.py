@@ -114,6 +114,7 @@ def test_a_stage_at_large_explains_the_number_that_is_clicked(panel):
     assert "K[0, 0]" in panel.accessibleDescription()
 
 
+@pytest.mark.long
 def test_a_row_of_y_is_chosen_by_pointer_and_keys(window, large):
     QTest.mouseClick(large.bar.buttons["layer", "row"], Qt.MouseButton.LeftButton)
     run = large.state.run
@@ -142,6 +143,7 @@ def test_a_row_says_which_heads_have_not_given_yet(window, large):
     assert "head 2: not yet" in large.accessibleDescription()
 
 
+@pytest.mark.long
 def test_a_head_is_chosen_and_its_matrices_are_its_own(large):
     large.choose("layer", "head")
     run = large.state.run
@@ -215,6 +217,7 @@ def test_the_flow_follows_the_run(window, session, large):
     assert large.state.moving is None, "motion is off"
 
 
+@pytest.mark.long
 def test_a_step_that_stores_rows_slides_them_if_motion_is_on(window, session, large):
     window.set_motion(True)
     trace = window.session.trace
@@ -302,6 +305,7 @@ def test_a_long_layer_is_run_beside_the_window(session, panel, tmp_path):
     assert panel.state.run.shapes["y"] == (1200, 8)
 
 
+@pytest.mark.long
 def test_a_long_layer_that_was_stopped_can_be_run_again(session, panel, qtbot, tmp_path):
     button = panel.buttons["again"]
 

@@ -37,6 +37,7 @@ def drag(panel, one: int, onto: int) -> None:
     QTest.mouseRelease(picture, button, Qt.KeyboardModifier.NoModifier, end)
 
 
+@pytest.mark.long
 def test_one_dragged_onto_another_is_merged_with_it(window, panel):
     assert shown(window).forest == (0, 1, 2, 3)
     drag(panel, 3, 1)
@@ -76,6 +77,7 @@ def test_orders_with_names_and_lessons(window, panel):
     assert shown(window).forest == (0, 1, 2, 3)
 
 
+@pytest.mark.long
 def test_another_row_has_other_partials(window, panel, session):
     panel.bar.choose("order", "tree")
     before = shown(window)

@@ -40,6 +40,7 @@ def test_without_places_rows_follow_and_with_a_mask_they_do_not(window, panel):
             assert f"{100 * exact.apart.max():.0f} % of a row's length away" in words
 
 
+@pytest.mark.long
 def test_another_shuffle_is_another_order(window, panel):
     choose(window, places="none")
     first = panel.state.found.order.copy()
@@ -85,6 +86,7 @@ def test_the_cone_is_the_product_of_the_masks(window, panel):
     assert "through 4 layers, 4 of them global" in panel.accessibleDescription()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("demo", ["window-sinks"])
 def test_the_run_s_own_mask_is_the_local_one(window, panel):
     mask = window.session.trace.workload.mask
@@ -94,6 +96,7 @@ def test_the_run_s_own_mask_is_the_local_one(window, panel):
     assert "what this run's mask shows" in panel.accessibleDescription()
 
 
+@pytest.mark.long
 def test_a_click_on_a_token_explains_its_row_and_lights_its_cone_layer_by_layer(
     window, panel, qtbot
 ):
@@ -114,6 +117,7 @@ def test_a_click_on_a_token_explains_its_row_and_lights_its_cone_layer_by_layer(
     assert window.session.view.report.row == panel.state.row == panel.state.token == 6
 
 
+@pytest.mark.long
 def test_in_a_film_all_of_it_is_lit_and_nobody_is_invited(window, panel):
     choose(window, order="reach", window=3, layers=4)
     panel.slider.setValue(2)

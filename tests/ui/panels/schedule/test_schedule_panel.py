@@ -103,6 +103,7 @@ def test_every_view_and_order_has_its_rows(window, panel):
     assert 'splits = "auto"' in panel.accessibleDescription()
 
 
+@pytest.mark.long
 def test_what_the_mouse_points_at_is_told(window, panel):
     picture = panel.picture
     QTest.mouseMove(picture, bar_at(panel, 0, 3).toPoint())
@@ -151,6 +152,7 @@ def test_a_log_without_times_has_turns_beside_the_times(window, panel, tmp_path)
     assert told(panel.state) == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
 
 
+@pytest.mark.long
 def test_what_is_no_trace_is_said(window, panel, tmp_path):
     path = tmp_path / "other.json"
     path.write_text("{}", encoding="utf-8")

@@ -137,6 +137,7 @@ def test_a_drag_ends_at_the_edge(window, panel):
     assert panel.state.moved.place == pytest.approx((low, bottom))
 
 
+@pytest.mark.long
 def test_another_head_of_the_board_has_other_keys(panel, session):
     session.go(type(session.cursor)(session.trace.program.index(5, 0, 0), 0))
     session.settle()
@@ -144,6 +145,7 @@ def test_another_head_of_the_board_has_other_keys(panel, session):
     assert "head 5" in panel.plot.model.note
 
 
+@pytest.mark.long
 def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(panel, session):
     index = session.trace.program.index
     session.go(type(session.cursor)(index(5, 0, 0), 0))
@@ -154,6 +156,7 @@ def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(panel, se
     assert (panel.state.points.head, panel.state.row) == (5, 4)
 
 
+@pytest.mark.long
 def test_two_factors_and_their_product(window, panel):
     press(panel, "view", "factors")
     assert not panel.plot.isVisible()
@@ -202,6 +205,7 @@ def test_attention_again_and_again(window, panel):
     assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
 
 
+@pytest.mark.long
 def test_random_features_over_their_number(window, panel):
     press(panel, "view", "features")
     w, inputs = window.session.trace.single_heads
@@ -229,6 +233,7 @@ def test_a_lesson_chooses_what_is_shown(window, panel):
     assert panel.state.shows == "keys"
 
 
+@pytest.mark.long
 def test_other_scores_of_the_same_row(window, panel):
     press(panel, "view", "scores")
     w, inputs = window.session.trace.single_heads

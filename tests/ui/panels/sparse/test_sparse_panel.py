@@ -96,6 +96,7 @@ def test_a_mask_without_blocks_is_used_at_once_and_undone(window, panel, qapp):
     assert window.session.scenario == before
 
 
+@pytest.mark.long
 def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
     panel.blocks.setValue(1)
     settle(window, qapp)
@@ -149,6 +150,7 @@ def test_a_picture_of_the_run_before_is_not_painted_on(window, session, panel, q
     assert panel.state.workload is session.trace.workload
 
 
+@pytest.mark.long
 def test_no_file_is_no_mask(window, panel):
     before = window.session.scenario
     click_row(panel, "BigBird")

@@ -134,6 +134,8 @@ STAGES = {(640, 540): (1280, 720), (960, 810): (1920, 1080), (430, 300): (1280, 
 
 
 USUAL = "as usual"
+LONGEST = 240
+"""Seconds that a state may take: a map of tiles, half a minute of a processor."""
 Shown = tuple[StudyPanel, Session]
 
 
@@ -144,16 +146,16 @@ def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
     session = Session("numpy")
     session.motion = False
     session.propose(parse_scenario(RUNS[name][n]), "a run")
-    session.settle()
+    session.settle(LONGEST)
     session.choose_row(session.trace.workload.seqlen_q * 3 // 4)
     session.last()
-    session.settle()
+    session.settle(LONGEST)
     panel = next(spec for spec in PANELS if spec.name == name).make(session)
     assert isinstance(panel, StudyPanel)
     panel.show()
     assert session.view is not None
     panel.show_view(session.view, None)
-    session.settle()
+    session.settle(LONGEST)
     yield panel, session
     panel.close()
     session.close()
@@ -172,7 +174,7 @@ def in_turn(panel: StudyPanel, session: Session) -> Iterator[str]:
         for value in values[:: max(len(values) - 1, 1) if choice.listed else 1]:
             if choice.name not in panel.study.hidden(session.trace, panel.chosen):
                 panel.bar.choose(choice.name, value)
-                session.settle(240)  # a map of tiles takes half a minute of a processor
+                session.settle(LONGEST)
                 assert session.settled
                 yield f"{choice.name} = {value}"
         panel.bar.choose(choice.name, choice.usual)

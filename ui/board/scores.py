@@ -389,7 +389,7 @@ def paint_numbers(
     """Write the numbers of some cells into the cells.
 
     `shown` holds the numbers of a part of box `name` that begins at row and column `corner`;
-    `rows` and `cols` select cells of the box. Cells that are not visible are left out.
+    `rows` and `cols` select cells of the box. A number that the box would cut is left out.
     """
     box = lay.boxes[name]
     seen = lay.visible_rows()
@@ -404,17 +404,21 @@ def paint_numbers(
     key = ("texts", room, id(shown.words), *shown.key, shown.digits)
     texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
-    drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
+    height = QFontMetricsF(font).capHeight()
+    drop = height / 2 + lay.cell[1] / 2
     # All black numbers, then all white ones: changing pens is slow.
     for ink, colour in enumerate(inks(shown.words, faded=shown.faded)):
         painter.setPen(colour)
         for row in rows:
             line = texts[row - corner[0]]
             y = lay.row_y(row) + drop
+            if y - height < box.top() or y > box.bottom():
+                continue
             for col in cols:
                 text, own = line[col - corner[1]]
-                if own == ink and text:
-                    x = left + (col + 0.5) * width - len(text) * digit / 2
+                x = left + (col + 0.5) * width - len(text) * digit / 2
+                whole = box.left() <= x and x + len(text) * digit <= box.right()
+                if own == ink and text and whole:
                     painter.drawText(QPointF(x, y), text)
 
 

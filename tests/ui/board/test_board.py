@@ -138,6 +138,24 @@ def test_current_cells_have_the_colours_of_their_numbers() -> None:
         assert seen == expected, (row, key)
 
 
+def test_a_number_that_the_edge_would_cut_is_left_out() -> None:
+    trace, style, room = demo("flash2"), Style(DARK), QRectF(0, 0, 1180, 740)
+    view = Viewport(3, 4.6, 5)
+    lay = board_layout(trace.workload, style, room, view)
+    image = QImage(1180, 740, QImage.Format.Format_RGB32)
+    with QPainter(image) as painter:
+        paint_board(painter, trace.snapshot(len(trace) - 1), style, room, view=view)
+    box, width = lay.boxes["S"], lay.cell[0]
+
+    def cell(row: int, key: int) -> set[str]:
+        left = max(lay.col_x(key), box.left())
+        rect = QRectF(left, lay.row_y(row), lay.col_x(key) + width - left, lay.cell[1])
+        return colours(image, rect.adjusted(3, 3, -3, -3))
+
+    assert len(cell(7, 4)) == 1
+    assert len(cell(7, 5)) > 1
+
+
 def test_what_does_not_exist_yet_is_empty() -> None:
     trace, style = demo("causal"), Style(DARK)
     image = painted(trace.snapshot(0, 0), style, 1180, 740)

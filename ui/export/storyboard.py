@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -62,9 +63,12 @@ class Storyboard:
     fps: int  # fps, frames: frames a second, and in all
     frames: int
     steps: int  # how many steps are shown
+    stills: bool = False  # whether each frame is a picture by itself: the end of its shot
 
     def moment(self, k: int) -> LessonFrame:
         """Return the content of frame `k`."""
+        if self.stills:
+            return LessonFrame(self.shots[k], 1.0, math.inf)
         if k + 1 == self.frames:
             return LessonFrame(self.shots[-1], 1.0, self.frames / self.fps)
         now = (k + 0.5) / self.frames * self.ends[-1]
@@ -138,7 +142,7 @@ def handout(
             shots.append(replace(question, seconds=1.0))
         shots.append(Shot(n, lesson.steps[n].cursor, True, revealed, 1.0))
     ends = tuple(accumulate(shot.seconds for shot in shots))
-    return Storyboard(tuple(shots), ends, 1, len(shots), len(shots))
+    return Storyboard(tuple(shots), ends, 1, len(shots), len(shots), stills=True)
 
 
 def handout_words(lesson: Lesson, steps: range, options: ExportOptions) -> str:

@@ -1,5 +1,6 @@
 """Lessons as films, handouts and pictures."""
 
+import math
 import shlex
 import subprocess
 import sys
@@ -25,11 +26,12 @@ from simulator.program.playback import LONGEST_WAY, SECONDS_PER_RESCALE, seconds
 from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run
 from tests.ui.export.helpers import MOST, ROOT, decoded, frames_of, names, off, picture
+from ui.export.command import _lesson_file as lesson_file
 from ui.export.frames import new_image, paint_frame
 from ui.export.handout import Handout, PrintedSection, after_steps, exercises_in
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.storyboard import BETWEEN, READING, REST, SHORTEST, make_storyboard
+from ui.export.storyboard import BETWEEN, READING, REST, SHORTEST, LessonFrame, make_storyboard
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_PANELS
@@ -381,6 +383,19 @@ def test_long_texts_after_the_steps_go_on_in_the_next_column_and_page(lesson):
     assert list(paper._laid_out([])) == []
 
 
+@pytest.mark.parametrize("target", ["a.pdf", "a.png"])
+def test_pictures_show_the_part_that_the_camera_comes_to(target, qapp):
+    source = prepared(find_lesson("one-minute"), target, steps=(3, 4)).source
+    frames = source if target == "a.png" else source._frames
+    try:
+        frames.make_ready(0, lambda: None)
+        shown = frames.unseen.window.board.view
+        frames.show(LessonFrame(frames._board.shots[0], 1.0, math.inf), lambda: None)
+        assert shown == frames.unseen.window.board.view
+    finally:
+        source.close()
+
+
 @pytest.mark.long
 def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp_path):
     ends = {source.key(k)[0]: k for k in range(24) if not source.key(k)[4]}
@@ -423,6 +438,14 @@ def test_the_command_takes_a_file_or_a_name(lesson, tmp_path):
     assert find_lesson("online-softmax") == find_lesson("05-online-softmax")
     assert find_lesson("05-online-softmax") == LESSONS / "05-online-softmax.md"
     assert find_lesson("mine.md").name == "mine.md"
+
+
+def test_a_folder_does_not_hide_the_lesson_of_its_name(tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert lesson_file("kernels") == LESSONS / "15-kernels.md"
+    (tmp_path / "window").write_text("")
+    assert lesson_file("window") is None
 
 
 @pytest.mark.long

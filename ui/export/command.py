@@ -81,7 +81,7 @@ def run(
 def _lesson_file(name: str) -> Path | None:
     """Return the lesson of the command; None for a scenario file."""
     path = Path(name)
-    if path.suffix.lower() != ".md" and (path.suffix or len(path.parts) > 1 or path.exists()):
+    if path.suffix.lower() != ".md" and (path.suffix or len(path.parts) > 1 or path.is_file()):
         return None
     return find_lesson(name)
 

@@ -115,4 +115,7 @@ def quoted(text: str) -> str:
 
 def chance_text(chance: float) -> str:
     """Return a probability in percent."""
-    return "< 0.1 %" if chance < 0.001 else f"{100 * chance:.{0 if chance >= 0.1 else 1}f} %"
+    if 0.999 < chance < 1:
+        return "> 99.9 %"
+    digits = 0 if 0.1 <= chance < 0.995 or chance == 1 else 1
+    return "< 0.1 %" if chance < 0.001 else f"{100 * chance:.{digits}f} %"

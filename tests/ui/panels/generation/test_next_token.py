@@ -85,7 +85,8 @@ def test_without_a_typed_text_there_are_no_next_tokens(window, panel):
 
 
 @pytest.mark.parametrize(
-    ("chance", "words"), [(1, "100 %"), (0.1049, "10 %"), (0.0312, "3.1 %"), (1e-4, "< 0.1 %")]
+    ("chance", "words"),
+    [(1, "100 %"), (0.9997, "> 99.9 %"), (0.1049, "10 %"), (0.0312, "3.1 %"), (1e-4, "< 0.1 %")],
 )
 def test_small_chances_are_said_to_be_small(chance, words):
     assert chance_text(chance) == words

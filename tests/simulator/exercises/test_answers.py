@@ -206,7 +206,7 @@ PLAIN = {
         "visible": lambda x, e: visible(64, x.r, window=x.w, sinks=x.s),
         "logit": lambda x, e: 1 - soft(x.s, x.a, x.b),
         "hidden": lambda x, e: next(
-            o.text for o in e.options if not seen(64, 64, x.w, x.s)[x.r, int(o.text)]
+            o.text for o in e.options if not seen(64, 64, x.w, x.s)[x.r, int(o.text.split()[1])]
         ),
     },
     "whole-layer": {
@@ -230,7 +230,7 @@ PLAIN = {
         "score": lambda x, e: np.mean([x.a, x.b, x.c, x.e]),
     },
     "kernels": {
-        "three-factors": lambda x, e: (x.q + x.k - x.e) / 2,
+        "three-factors": lambda x, e: np.sqrt(x.q * x.k) * np.cos(angle(x)),
         "gaussian": lambda x, e: soft(-(x.a**2) / (2 * x.h**2), -(x.b**2) / (2 * x.h**2)),
         "sharpest": lambda x, e: (
             max(
@@ -344,7 +344,7 @@ PLAIN = {
     },
     "give-a-talk": {
         "minutes": lambda x, e: x.s * x.m / 60,
-        "answer-key": lambda x, e: "A",
+        "answer-key": lambda x, e: " or ".join({o.text for o in e.options} & {"A", "PgDn"}),
         "what-if": lambda x, e: "Alt+C, then \u2191 or \u2193",
     },
     "what-quality-costs": {
@@ -378,6 +378,11 @@ PLAIN = {
 
 def h_of(option):
     return float(option.text.split("= ")[1])
+
+
+def angle(x):
+    """Return the angle between two vectors of these lengths; NaN if none has the distance."""
+    return np.arccos((x.q + x.k - x.e) / (2 * np.sqrt(x.q * x.k)))
 
 
 def same_text(*lengths):
@@ -439,6 +444,10 @@ def test_the_answer_is_that_of_plain_numpy_and_mistakes_are_told_apart(lesson):
             else:
                 assert np.allclose(e.answer, np.array(expected, float), rtol=1e-4, atol=1e-4), e.ask
             assert check(e, list(e.answer) if e.kind in ("cell", "tile") else e.answer).right
+            if e.kind == "number" and e.answer != int(e.answer):
+                assert check(e, float(f"{e.answer:.3g}")).right, "three digits are enough"
+            for option in e.options:
+                assert read_answer(e, option.text) == option.text
             for mistake, says in e.mistakes:
                 told = check(e, list(mistake) if e.kind == "cell" else mistake)
                 assert not told.right

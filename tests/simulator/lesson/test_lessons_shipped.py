@@ -20,6 +20,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.models import models
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import simulate
+from simulator.run.whole_layer import finished_rows
 from simulator.study.captions import program_of
 from simulator.study.sweep import figures_of
 from tests.helpers.lesson_texts import computed
@@ -331,6 +332,15 @@ def test_what_captions_say_in_words(stem, title, expression, sign, limit):
     found = exact(stem, title, expression)
     holds = {"<": found < limit, ">": found > limit, "==": abs(found - limit) < 1e-6}[sign]
     assert holds, f"{expression} = {found}"
+
+
+def test_the_row_of_y_that_a_step_explains_is_whole() -> None:
+    shown = [each for lesson in LOADED.values() for each in lesson.steps
+             if each.choices is not None and each.choices.layer == "row"]  # fmt: skip
+    assert shown
+    for step in shown:
+        now = simulate(step.scenario).snapshot(step.cursor.visit, step.cursor.op)
+        assert finished_rows(now)[:, step.row].all()
 
 
 def test_no_two_heads_of_the_layer_are_nearer_than_those_that_the_caption_names() -> None:

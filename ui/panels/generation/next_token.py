@@ -43,7 +43,7 @@ class Chances(Box):
         line = max(rect.height() / len(top), px(_LINE * 0.75))
         names = [quoted(text) for text, _ in top]
         left = min(max(text_width(font, name) for name in names), px(_WIDEST)) + px(8)
-        right, most = text_width(font, "100 %") + px(8), max(chance for _, chance in top)
+        right, most = text_width(font, "> 99.9 %") + px(8), max(chance for _, chance in top)
         for n, (_, chance) in enumerate(top[: int(rect.height() / line + 0.01)]):
             y, chosen = rect.y() + n * line, self.drawn and n == self.token.place
             ink = theme.current if chosen else theme.text

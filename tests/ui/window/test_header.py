@@ -127,23 +127,27 @@ def test_what_cannot_be_used_is_said_in_the_popover_and_the_run_stays(open_windo
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
-@pytest.mark.parametrize("width", [1024, 1280, 1920, 3840])
 def test_chips_are_in_one_row_and_what_does_not_fit_is_in_the_menu(
-    open_window, settings, qapp, scale, width
+    open_window, settings, qapp, scale
 ):
     settings.text_scale = scale
-    window = open_window("window-sinks", (width, 800))
-    row = window.header.chips
-    places = [chip.geometry() for chip in row.chips.values() if chip.isVisible()]
-    places += [before.geometry() for before in row._before.values() if before.isVisible()]
-    places.append(row.more.geometry())
-    assert len({place.top() for place in places}) == 1
-    assert all(row.rect().contains(place) for place in places)
-    for number, place in enumerate(places):
-        assert not any(place.intersects(other) for other in places[:number])
-    hidden = [chip.field for chip in row.left_out]
-    assert hidden == [field for field, chip in row.chips.items() if not chip.isVisible()]
-    assert all(chip.whole in row.more.toolTip() for chip in row.left_out)
+    window = open_window("window-sinks", (1024, 800))
+    row, left_out = window.header.chips, []
+    for width in (1024, 1280, 1920, 3840):
+        window.resize(width, 800)
+        qapp.processEvents()
+        places = [chip.geometry() for chip in row.chips.values() if chip.isVisible()]
+        places += [before.geometry() for before in row._before.values() if before.isVisible()]
+        places.append(row.more.geometry())
+        assert len({place.top() for place in places}) == 1
+        assert all(row.rect().contains(place) for place in places)
+        for number, place in enumerate(places):
+            assert not any(place.intersects(other) for other in places[:number])
+        hidden = [chip.field for chip in row.left_out]
+        assert hidden == [field for field, chip in row.chips.items() if not chip.isVisible()]
+        assert all(chip.whole in row.more.toolTip() for chip in row.left_out)
+        left_out.append(len(hidden))
+    assert left_out == sorted(left_out, reverse=True)
 
 
 def test_the_last_button_opens_the_form_or_lists_what_has_no_room(open_window, settings, qapp):

@@ -28,11 +28,15 @@ def test_layouts_name_docks_that_exist_and_leave_none_out():
     assert all(len(layout.heights) == len(layout.right) for layout in LAYOUTS)
 
 
+@pytest.fixture(scope="module", params=SIZES, ids=str)
+def sized(request, open_for_all):
+    return open_for_all("causal", request.param), request.param
+
+
 @pytest.mark.sweep(keep=2)
-@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, size):
-    window = open_window("causal", size)
+def test_a_layout_shows_its_docks_inside_the_window(sized, qapp, layout):
+    window, size = sized
     window.desk.take(layout.name)
     qapp.processEvents()
     expected = {name for place in layout.right for name in place}

@@ -105,8 +105,8 @@ def paint_board(
     """
     lay = replace(board_layout(snapshot.program.workload, style, rect, view), plain=plain)
     marks = Marks(row, hover, selected, tuple(points))
-    paint_still_board(painter, snapshot, style, lay)
-    paint_live_board(painter, snapshot, style, lay, marks)
+    paint_still_board(painter, snapshot, lay)
+    paint_live_board(painter, snapshot, lay, marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,74 +120,67 @@ class Marks:
     points: tuple[Pointer, ...] = ()  # places that a lesson points at
 
 
-def paint_still_board(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
+def paint_still_board(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the parts that stay while an op is being done: they may be kept as a picture."""
     with _plain(painter):
         for name in snapshot.inputs:
             if name in lay.boxes:
-                _paint_input(painter, snapshot, style, lay, name)
-        paint_scores(painter, snapshot, style, lay)
-        paint_split_edges(painter, snapshot, style, lay)
-        paint_pages(painter, snapshot, style, lay)
-        paint_frames(painter, style.theme, lay)
-        paint_margins(painter, snapshot, style, lay)
-        paint_board_picture(painter, snapshot, style, lay)
-        paint_titles(painter, snapshot, style, lay)
-        paint_words(painter, snapshot, style, lay)
-        paint_legend(painter, snapshot, style, lay)
+                _paint_input(painter, snapshot, lay, name)
+        paint_scores(painter, snapshot, lay)
+        paint_split_edges(painter, snapshot, lay)
+        paint_pages(painter, snapshot, lay)
+        paint_frames(painter, lay)
+        paint_margins(painter, snapshot, lay)
+        paint_board_picture(painter, snapshot, lay)
+        paint_titles(painter, snapshot, lay)
+        paint_words(painter, snapshot, lay)
+        paint_legend(painter, snapshot, lay)
 
 
-def paint_live_board(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
-) -> None:
+def paint_live_board(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, marks: Marks) -> None:
     """Draw the parts that an op changes, and the marks, over the parts that stay."""
     with _plain(painter):
         for name in lay.boxes:
             if name not in snapshot.inputs and not TENSORS[name].of_pairs:
-                _paint_result(painter, snapshot, style, lay, name)
-        paint_tile(painter, snapshot, style, lay)
-        paint_partials(painter, snapshot, style, lay, marks.row)
-        paint_wrong(painter, snapshot, style, lay)
-        _paint_marks(painter, snapshot, style, lay, marks)
-        paint_hands(painter, snapshot, style, lay, marks.row)
-        paint_state(painter, snapshot, style, lay)
-        paint_inset(painter, snapshot, style, lay)
-        paint_points(painter, marks.points, snapshot.program.workload, style, lay)
+                _paint_result(painter, snapshot, lay, name)
+        paint_tile(painter, snapshot, lay)
+        paint_partials(painter, snapshot, lay, marks.row)
+        paint_wrong(painter, snapshot, lay)
+        _paint_marks(painter, snapshot, lay, marks)
+        paint_hands(painter, snapshot, lay, marks.row)
+        paint_state(painter, snapshot, lay)
+        paint_inset(painter, snapshot, lay)
+        paint_points(painter, marks.points, snapshot.program.workload, lay)
 
 
-def _paint_marks(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
-) -> None:
+def _paint_marks(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, marks: Marks) -> None:
     """Draw the marks in the matrices, made by the op and by the user."""
     pointed = {point.row for point in marks.points if point.row is not None}
     pointed |= {point.cell.row for point in marks.points if point.cell is not None}
-    if veiled := veiled_rows(snapshot, style, lay, marks.row, pointed):
-        paint_veil(painter, veiled, style, lay)
+    if veiled := veiled_rows(snapshot, lay, marks.row, pointed):
+        paint_veil(painter, veiled, lay)
         painter.setOpacity(1 - VEILED)  # so their numbers stand back half as far
         for name in (each for each in ("m", "l") if each in lay.boxes):
             values, along = middle_at(snapshot).held(snapshot, name)
             if snapshot.head is None and values is not None:
-                _paint_numbers(painter, snapshot, style, lay, name, values, along, veiled)
+                _paint_numbers(painter, snapshot, lay, name, values, along, veiled)
         painter.setOpacity(1.0)
     if marks.row is not None:
-        paint_row_mark(painter, style, lay, marks.row)
-    paint_bands(painter, snapshot, style, lay)
-    paint_current_outline(painter, snapshot, style, lay)
-    paint_skips(painter, snapshot, style, lay)
+        paint_row_mark(painter, lay, marks.row)
+    paint_bands(painter, snapshot, lay)
+    paint_current_outline(painter, snapshot, lay)
+    paint_skips(painter, snapshot, lay)
     for cell, mark in ((marks.selected, paint_selection), (marks.hover, paint_hover)):
         if cell is not None and cell.split is not None:
-            paint_partial_mark(painter, snapshot, style, lay, cell)
+            paint_partial_mark(painter, snapshot, lay, cell)
         elif cell is not None:
-            mark(painter, style, lay, cell)
+            mark(painter, lay, cell)
 
 
 def paint_moving_board(
     painter: QPainter,
     motion: Motion,
     share: float,
-    style: Style,
     lay: BoardLayout,
     marks: Marks,
     *,
@@ -206,65 +199,61 @@ def paint_moving_board(
     whole = bool(marks.points) or now.wrong is not None
     if fades:
         now = replace(now, so_far=None)
-    apart = None if whole else _painted_again(motion, now, style, lay)
+    apart = None if whole else _painted_again(motion, now, lay)
 
     def paint(inner: QPainter) -> None:
-        paint_still_board(inner, motion.after, style, lay)
+        paint_still_board(inner, motion.after, lay)
         if apart is not None:
-            paint_live_board(inner, now, style, lay, marks)
+            paint_live_board(inner, now, lay, marks)
 
     if ground:
         stage = share >= motion.after.op.lands, motion.landed(share)
         seen = marks.row, marks.hover, marks.selected
-        key = "board", place_key(style, lay.rect), lay.view, seen, stage, whole
-        draw_kept(painter, motion, key, lay.rect, style.theme.panel, paint)
+        key = "board", place_key(lay.style, lay.rect), lay.view, seen, stage, whole
+        draw_kept(painter, motion, key, lay.rect, lay.style.theme.panel, paint)
     if not ground or apart is None:
         if fades:
-            _paint_fading(painter, motion, share, style, lay)
-        _paint_used(painter, motion, share, style, lay)
-        paint_live_board(painter, now, style, lay, marks)
+            _paint_fading(painter, motion, share, lay)
+        _paint_used(painter, motion, share, lay)
+        paint_live_board(painter, now, lay, marks)
     else:
         if fades:
             with clipped(painter, lay.boxes["S"]):
-                _paint_fading(painter, motion, share, style, lay)
-            apart.append((lay.boxes["S"], partial(paint_tile, snapshot=now, style=style, lay=lay)))
+                _paint_fading(painter, motion, share, lay)
+            apart.append((lay.boxes["S"], partial(paint_tile, snapshot=now, lay=lay)))
         if motion.reweighs:
-            fill = partial(_paint_used, motion=motion, share=share, style=style, lay=lay)
+            fill = partial(_paint_used, motion=motion, share=share, lay=lay)
             apart.append((lay.tile(now.visit.rows, used_keys(now)), fill))
         for box, again in apart:
             with _plain(painter), clipped(painter, box):
                 again(painter)
-                _paint_marks(painter, now, style, lay, marks)
-                paint_state(painter, now, style, lay)
-    paint_gesture(painter, motion, share, style, lay, marks.row or 0)
+                _paint_marks(painter, now, lay, marks)
+                paint_state(painter, now, lay)
+    paint_gesture(painter, motion, share, lay, marks.row or 0)
 
 
-def _paint_fading(
-    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout
-) -> None:
+def _paint_fading(painter: QPainter, motion: Motion, share: float, lay: BoardLayout) -> None:
     """Draw the scores as they were computed, fading out over the final weights."""
 
     def paint(inner: QPainter) -> None:
         with _plain(inner):
-            paint_scores(inner, motion.before, style, lay)
+            paint_scores(inner, motion.before, lay)
 
     painter.save()
     painter.setOpacity(1 - eased(share))
-    key = "scores before", place_key(style, lay.rect), lay.view
-    draw_kept(painter, motion, key, lay.boxes["S"], style.theme.empty, paint)
+    key = "scores before", place_key(lay.style, lay.rect), lay.view
+    draw_kept(painter, motion, key, lay.boxes["S"], lay.style.theme.empty, paint)
     painter.restore()
 
 
-def _paint_used(
-    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout
-) -> None:
+def _paint_used(painter: QPainter, motion: Motion, share: float, lay: BoardLayout) -> None:
     """Draw the weights of used keys in the current rows where an op changes them."""
     weights, now = motion.used_weights(share), motion.after
     if weights is None:
         return
     with _plain(painter), clipped(painter, lay.tile(now.visit.rows, used_keys(now))):
-        paint_used(painter, now, weights, style, lay)
-        paint_split_edges(painter, now, style, lay)
+        paint_used(painter, now, weights, lay)
+        paint_split_edges(painter, now, lay)
 
 
 def moving_layout(
@@ -276,27 +265,27 @@ def moving_layout(
 
 
 def _painted_again(
-    motion: Motion, now: Snapshot, style: Style, lay: BoardLayout
+    motion: Motion, now: Snapshot, lay: BoardLayout
 ) -> list[tuple[QRectF, Callable[[QPainter], None]]]:
     """Return the boxes whose sums are under way, each with the function that fills it."""
     found: list[tuple[QRectF, Callable[[QPainter], None]]] = []
-    places = state_places(now, style, lay)
+    places = state_places(now, lay)
     for name in motion.sums:
         if places is not None and (name in now.program.algorithm.left or places.strip(name)):
-            fill = partial(paint_state, snapshot=now, style=style, lay=lay)
+            fill = partial(paint_state, snapshot=now, lay=lay)
             found.append((places.card, fill))
         place = lay.box_of(name)
         if not place or place in now.inputs:  # a small board has no box for a gradient
             continue
         if not TENSORS[place].of_pairs:
-            fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=place)
+            fill = partial(_paint_result, snapshot=now, lay=lay, name=place)
             found.append((lay.boxes[place], fill))
             continue
         tile = lay.tile(now.visit.rows, now.visit.cols)
-        found.append((tile, partial(paint_tile, snapshot=now, style=style, lay=lay)))
+        found.append((tile, partial(paint_tile, snapshot=now, lay=lay)))
         if not lay.inset.isNull():
-            fill = partial(paint_inset, snapshot=now, style=style, lay=lay)
-            found.append((inset_box(now, style, lay), fill))
+            fill = partial(paint_inset, snapshot=now, lay=lay)
+            found.append((inset_box(now, lay), fill))
     return found
 
 
@@ -313,10 +302,8 @@ def _plain(painter: QPainter) -> Iterator[None]:
 # --- Q, Kᵀ, Vᵀ --------------------------------------------------------------------------------
 
 
-def _paint_input(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, name: str
-) -> None:
-    theme, box = style.theme, lay.boxes[name]
+def _paint_input(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, name: str) -> None:
+    theme, box = lay.style.theme, lay.boxes[name]
     values, by_key = snapshot.inputs[name], "key" in TENSORS[name].axes
     along = lay.visible_keys() if by_key else lay.visible_rows()
     begin, length = (lay.view.x, lay.visible[1]) if by_key else (lay.view.y, lay.visible[0])
@@ -340,7 +327,7 @@ def _paint_input(
     if name == lay.keys == lay.values:
         values_end = round(lay.value_band(lay.visible_keys()).bottom())
         if values_end < round(box.bottom()):  # the rest of a key is no value
-            painter.setPen(QPen(QColor(theme.text), round(style.px(1))))
+            painter.setPen(QPen(QColor(theme.text), round(lay.style.px(1))))
             painter.drawLine(QLineF(box.left(), values_end, box.right(), values_end))
 
 
@@ -353,22 +340,20 @@ def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = Non
 # --- m, l, O, and other results of rows and keys ----------------------------------------------
 
 
-def _paint_result(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, name: str
-) -> None:
-    theme, box = style.theme, lay.boxes[name]
+def _paint_result(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, name: str) -> None:
+    theme, box = lay.style.theme, lay.boxes[name]
     painter.fillRect(box, QColor(theme.empty))
     with clipped(painter, box):
         if snapshot.head is not None:
             values = snapshot.head.results[name]
-            _paint_values(painter, snapshot, style, lay, name, values, range(len(values)))
+            _paint_values(painter, snapshot, lay, name, values, range(len(values)))
             return
         faint, middle = mixed(theme.empty, theme.tensor(name), 0.22), middle_at(snapshot)
         for done in middle.finished(snapshot, name):
             painter.fillRect(_band(lay, name, done), faint)
         found, own = middle.held(snapshot, name)
         if found is not None:
-            _paint_values(painter, snapshot, style, lay, name, found, own)
+            _paint_values(painter, snapshot, lay, name, found, own)
 
 
 def _band(lay: BoardLayout, name: str, along: range) -> QRectF:
@@ -381,19 +366,13 @@ def _by_key(name: str) -> bool:
 
 
 def _paint_values(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    lay: BoardLayout,
-    name: str,
-    values: F32,
-    along: range,
+    painter: QPainter, snapshot: Snapshot, lay: BoardLayout, name: str, values: F32, along: range
 ) -> None:
     """Draw numbers of some rows, or keys, in their box."""
-    words = colour_map(style.theme, name)
+    words = colour_map(lay.style.theme, name)
     low, high, scaled = _result_range(snapshot, name, values)
     upright = scaled.T if _by_key(name) else scaled
-    key = style.theme.name, name, _before_the_tile(snapshot, name)
+    key = lay.style.theme.name, name, _before_the_tile(snapshot, name)
     sheet = KEPT.get(values, key, lambda: Sheet(heat_image(upright, low, high, words)))
     box = lay.boxes[name]
     if _by_key(name):
@@ -403,15 +382,14 @@ def _paint_values(
     top, bottom = lay.row_y(along.start), lay.row_y(along.stop)
     sheet.draw(painter, QRectF(box.left(), top, box.width(), bottom - top), _WHOLE)
     if values.shape[1] == 1:
-        hall = hall_numbers_fit(style, box.width(), lay.cell[1])
+        hall = hall_numbers_fit(lay.style, box.width(), lay.cell[1])
         rows = snapshot.visit.rows if hall and name in "ml" else along
-        _paint_numbers(painter, snapshot, style, lay, name, values, along, rows)
+        _paint_numbers(painter, snapshot, lay, name, values, along, rows)
 
 
 def _paint_numbers(
     painter: QPainter,
     snapshot: Snapshot,
-    style: Style,
     lay: BoardLayout,
     name: str,
     values: F32,
@@ -423,15 +401,15 @@ def _paint_numbers(
     values, along: the numbers of a box, and their rows.
     """
     box, height = lay.boxes[name], lay.cell[1]
-    hall = hall_numbers_fit(style, box.width(), height)
-    if not hall and not numbers_fit(style, box.width(), height):
+    hall = hall_numbers_fit(lay.style, box.width(), height)
+    if not hall and not numbers_fit(lay.style, box.width(), height):
         return
     low, high, _ = _result_range(snapshot, name, values)
-    shown = Shown(values, colour_map(style.theme, name), low, high, digits=3 if hall else 2)
+    shown = Shown(values, colour_map(lay.style.theme, name), low, high, digits=3 if hall else 2)
     for row in rows:
         if row in along:
             own = range(row, row + 1)
-            paint_numbers(painter, shown, style, lay, name, own, range(1), (along.start, 0))
+            paint_numbers(painter, shown, lay, name, own, range(1), (along.start, 0))
 
 
 _WHOLE = QRectF(0, 0, 1, 1)

@@ -37,17 +37,18 @@ _LEAST_PICTURE = 32
 """Least width and height of the picture, at scale 1."""
 
 
-def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_inset(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Magnify the current tile of a large problem, in a frame like on the board.
 
     No line joins the two tiles: it would cross the matrix and look like the edge of a mask.
     """
+    style = lay.style
     if lay.inset.isNull() or not forms_tile(snapshot):
         return
     theme, visit = style.theme, snapshot.visit
-    line, box = style.px(_LINE), inset_box(snapshot, style, lay)
+    line, box = style.px(_LINE), inset_box(snapshot, lay)
     painter.fillRect(box, QColor(theme.empty))
-    shown = shown_current(snapshot, theme, plain=lay.plain)
+    shown = shown_current(snapshot, lay)
     if shown is not None:
         sheet = KEPT.get(shown.values, ("current", theme.name, *shown.key), shown.image)
         sheet.draw(painter, box, QRectF(0, 0, 1, 1))
@@ -61,40 +62,38 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     draw_text(painter, place, text, font, theme.muted, LEFT)
 
 
-def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
+def inset_box(snapshot: Snapshot, lay: BoardLayout) -> QRectF:
     """Return where the magnified tile is, in the shape of the current tile."""
     visit = snapshot.visit
-    room = lay.inset.adjusted(0, 0, 0, -style.px(_LINE))
+    room = lay.inset.adjusted(0, 0, 0, -lay.style.px(_LINE))
     shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
     share = min(room.width() / shape[1], room.height() / shape[0])
     width, height = round(shape[1] * share), round(shape[0] * share)
     return QRectF(round(room.left()), round(room.top()), width, height)
 
 
-def paint_board_picture(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
+def paint_board_picture(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the picture above Q, with lines around the current keys and, dashed, around the rows."""
-    w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
-    picture, place = picture_of(w), board_picture(snapshot, style, lay)
+    w, visit, theme = snapshot.program.workload, snapshot.visit, lay.style.theme
+    picture, place = picture_of(w), board_picture(snapshot, lay)
     if picture is None or place is None:
         return
     paint_picture(painter, picture, place)
     if snapshot.op.before_tiles:
         return
-    thick, keys = max(style.px(2), 1.0), [key_piece(w, key) for key in visit.cols]
+    thick, keys = max(lay.style.px(2), 1.0), [key_piece(w, key) for key in visit.cols]
     rows = [query_piece(w, row) for row in visit.rows]
     solid = QPen(QColor(theme.tensor(lay.keys)), thick)
     dashed = QPen(QColor(theme.tensor("Q")), thick, Qt.PenStyle.DashLine, Qt.PenCapStyle.FlatCap)
-    paint_outlines(painter, picture, ((keys, solid), (rows, dashed)), style, place)
+    paint_outlines(painter, picture, ((keys, solid), (rows, dashed)), lay.style, place)
 
 
-def board_picture(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF | None:
+def board_picture(snapshot: Snapshot, lay: BoardLayout) -> QRectF | None:
     """Return where the picture lies, above or left of Q; None without a picture or without room."""
     picture = picture_of(snapshot.program.workload)
     if picture is None:
         return None
-    px, keys, q, title = style.px, lay.labels[lay.keys], lay.boxes["Q"], lay.labels["Q"]
+    px, keys, q, title = lay.style.px, lay.labels[lay.keys], lay.boxes["Q"], lay.labels["Q"]
     top = (lay.rect.top() if lay.header.isNull() else lay.header.bottom()) + px(6)
     if sharing_choices(snapshot):  # these words stand beside the title of Kᵀ
         top = max(top, keys.bottom())
@@ -112,8 +111,9 @@ def board_picture(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF 
     return place
 
 
-def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_legend(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the maps with their ranges."""
+    style = lay.style
     if lay.legend.isNull():
         return
     theme, px = style.theme, style.px

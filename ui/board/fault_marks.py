@@ -51,7 +51,7 @@ def paint_fault_label(painter: QPainter, scenario: Scenario, style: Style, rect:
     return box.width()
 
 
-def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_wrong(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Mark the numbers on the board that differ from float64 by more than rounding explains."""
     wrong, visit = snapshot.wrong, snapshot.visit
     if wrong is None:
@@ -61,35 +61,32 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         marks: Marks | None = getattr(wrong, area.name.lower())
         if marks is not None:
             rows, cols = area.rows, area.cols
-            _paint_marks(painter, marks, style, lay, "S", range(len(marks)), 0, (rows, cols))
+            _paint_marks(painter, marks, lay, "S", range(len(marks)), 0, (rows, cols))
     if tile is not None:
         if snapshot.head is None:
-            _paint_tile(painter, tile, snapshot, style, lay)
+            _paint_tile(painter, tile, snapshot, lay)
         else:
             whole = visit.rows, visit.cols
-            _paint_marks(painter, tile, style, lay, "S", visit.rows, visit.cols.start, whole)
+            _paint_marks(painter, tile, lay, "S", visit.rows, visit.cols.start, whole)
     every = range(snapshot.program.workload.seqlen_q)
     known = every if snapshot.head is not None else visit.rows
     there = wrong.results if snapshot.head is not None else row_numbers(snapshot)
     for name, marks in wrong.results.items():
         if name in there and name in lay.boxes:
-            _paint_marks(painter, marks, style, lay, name, known, 0, (known, range(1)))
+            _paint_marks(painter, marks, lay, name, known, 0, (known, range(1)))
 
 
-def _paint_tile(
-    painter: QPainter, marks: Marks, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
+def _paint_tile(painter: QPainter, marks: Marks, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Hatch the current tile of a large problem if it has a wrong number."""
     place = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     if marks.any() and visible_band(place, lay.boxes["S"]):
-        place = at_least(place, style.px(9))
-        painter.fillRect(place, _hatch(style.theme.bad, style.scale))
+        place = at_least(place, lay.style.px(9))
+        painter.fillRect(place, _hatch(lay.style.theme.bad, lay.style.scale))
 
 
 def _paint_marks(
     painter: QPainter,
     marks: Marks,
-    style: Style,
     lay: BoardLayout,
     name: str,
     rows: range,
@@ -101,7 +98,7 @@ def _paint_marks(
     `marks` begins at the first of `rows` and at column `first_col`; in S only cells
     `within` the given rows and keys are drawn.
     """
-    box = lay.boxes[name]
+    style, box = lay.style, lay.boxes[name]
     top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
     if TENSORS[name].of_pairs:
         left, right = lay.col_x(first_col), lay.col_x(first_col + marks.shape[1])

@@ -34,10 +34,10 @@ _LEAST = 26.0
 """Shorter side of a tile in flight, at scale 1: a tile of a large problem is but a few pixels."""
 
 
-def home_of(move: TileMove, motion: Motion, style: Style, lay: BoardLayout) -> QRectF:
+def home_of(move: TileMove, motion: Motion, lay: BoardLayout) -> QRectF:
     """Return where a tile lies on the board; null where it is not in sight."""
     if move.tensor in motion.after.split_tensors:
-        places = split_places(motion.after, style, lay)
+        places = split_places(motion.after, lay)
         return lay.partials if move.split is None else places.get(move.split, QRectF())
     if move.cols is not None:
         return lay.tile(move.rows, move.cols)
@@ -62,7 +62,7 @@ class InFlight:
 
 
 def in_flight(
-    motion: Motion, share: float, style: Style, lay: BoardLayout, berths: Berths | None = None
+    motion: Motion, share: float, lay: BoardLayout, berths: Berths | None = None
 ) -> list[InFlight]:
     """Return the tiles that are on their way, as `paint_flights` draws them."""
     found = []
@@ -70,11 +70,11 @@ def in_flight(
         along = flight.way(share)
         if not 0 < along < 1:
             continue
-        way = _way(motion, n, style, lay, berths)
+        way = _way(motion, n, lay, berths)
         out = along if flight.loads else 1 - along
         if way.ends_in_hbm and out >= AT_HBM:
             continue
-        box = _box_at(out, way, style)
+        box = _box_at(out, way, lay.style)
         found.append(InFlight(flight.move, out, way.home, box, way.path))
     return found
 
@@ -94,24 +94,24 @@ class _Way:
         return self.stops[1] == self.stops[2]
 
 
-def _way(motion: Motion, n: int, style: Style, lay: BoardLayout, berths: Berths | None) -> _Way:
+def _way(motion: Motion, n: int, lay: BoardLayout, berths: Berths | None) -> _Way:
     tensor = motion.flights[n].move.tensor
     berth = None if berths is None else berths.get(tensor)
-    key = "way", n, _board_key(style, lay), None if berth is None else tuple(map(_sides, berth))
+    key = "way", n, _board_key(lay), None if berth is None else tuple(map(_sides, berth))
 
     def make() -> _Way:
-        home = home_of(motion.flights[n].move, motion, style, lay)
+        home = home_of(motion.flights[n].move, motion, lay)
         if home.isEmpty():  # out of sight
             home = QRectF(lay.boxes["S"].center(), lay.boxes["S"].center())
-        stops = _stops(tensor, home, lay, style, berths)
+        stops = _stops(tensor, home, lay, berths)
         path = _path(stops)
         return _Way(home, stops, path, path.length() or 1.0)
 
     return kept(motion, key, make)
 
 
-def _board_key(style: Style, lay: BoardLayout) -> Hashable:
-    return place_key(style, lay.rect), lay.view
+def _board_key(lay: BoardLayout) -> Hashable:
+    return place_key(lay.style, lay.rect), lay.view
 
 
 def _sides(rect: QRectF) -> tuple[float, ...]:
@@ -119,12 +119,7 @@ def _sides(rect: QRectF) -> tuple[float, ...]:
 
 
 def paint_flights(
-    painter: QPainter,
-    motion: Motion,
-    share: float,
-    style: Style,
-    lay: BoardLayout,
-    berths: Berths | None = None,
+    painter: QPainter, motion: Motion, share: float, lay: BoardLayout, berths: Berths | None = None
 ) -> None:
     """Draw the tiles that are on their way.
 
@@ -132,26 +127,21 @@ def paint_flights(
     berths: where tiles go; without it tiles fly to and from the right edge of the board.
     """
     painter.save()
-    for tile in in_flight(motion, share, style, lay, berths):
-        _paint_tile(painter, tile, motion, style, lay, fades=berths is None)
+    for tile in in_flight(motion, share, lay, berths):
+        _paint_tile(painter, tile, motion, lay, fades=berths is None)
     painter.restore()
 
 
 def _paint_tile(
-    painter: QPainter,
-    tile: InFlight,
-    motion: Motion,
-    style: Style,
-    lay: BoardLayout,
-    *,
-    fades: bool,
+    painter: QPainter, tile: InFlight, motion: Motion, lay: BoardLayout, *, fades: bool
 ) -> None:
+    style = lay.style
     near = min(1.0, 5 * tile.out, 5 * (1 - tile.out))  # it lifts off and lands
     veil = QColor(style.theme.empty)
     veil.setAlphaF(_FAINT * near)
     painter.fillRect(tile.home, veil)
     colour = style.theme.tensor(tile.move.tensor)
-    _paint_line(painter, tile.path, colour, motion, style, lay)
+    _paint_line(painter, tile.path, colour, motion, lay)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setOpacity(1 - tile.out**3 if fades else 1.0)
     lift = style.px(6) * near
@@ -171,15 +161,10 @@ def _paint_tile(
 
 
 def _paint_line(
-    painter: QPainter,
-    path: QPainterPath,
-    colour: QColor,
-    motion: Motion,
-    style: Style,
-    lay: BoardLayout,
+    painter: QPainter, path: QPainterPath, colour: QColor, motion: Motion, lay: BoardLayout
 ) -> None:
     """Draw the way of a tile, dashed."""
-    wide, line = style.px(1.2), QColor(colour)
+    wide, line = lay.style.px(1.2), QColor(colour)
     line.setAlphaF(0.45)
 
     def paint(inner: QPainter) -> None:
@@ -189,19 +174,19 @@ def _paint_line(
         inner.drawPath(path)
 
     box = path.boundingRect().adjusted(-2 * wide, -2 * wide, 2 * wide, 2 * wide)
-    key = "line", line.rgba(), _sides(box), _board_key(style, lay)
+    key = "line", line.rgba(), _sides(box), _board_key(lay)
     draw_kept_line(painter, motion, key, box, paint)
 
 
 def _stops(
-    tensor: str, home: QRectF, lay: BoardLayout, style: Style, berths: Berths | None
+    tensor: str, home: QRectF, lay: BoardLayout, berths: Berths | None
 ) -> tuple[QRectF, QRectF, QRectF]:
     """Return the places that a tile passes: its matrix, HBM, the chip."""
     found = None if berths is None else berths.get(tensor)
     if found is not None:
         return home, found[0], found[0] if found[1].isNull() else found[1]
-    size = style.px(_LEAST)
-    edge = QRectF(lay.rect.right() - size, lay.rect.top() + style.px(30), size, size)
+    size = lay.style.px(_LEAST)
+    edge = QRectF(lay.rect.right() - size, lay.rect.top() + lay.style.px(30), size, size)
     middle = QRectF(home.center() + (edge.center() - home.center()) * 0.5, edge.size())
     return home, middle, edge
 

@@ -40,7 +40,6 @@ from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.heat import indices, word_image
 from ui.look.kept import kept
 from ui.look.lit import paint_lit
-from ui.look.theme import Style
 from ui.look.units import number_text
 
 _FEWEST_PIXELS = 24
@@ -52,7 +51,7 @@ _FLASH = 0.7
 
 
 def paint_gesture(
-    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout, row: int
+    painter: QPainter, motion: Motion, share: float, lay: BoardLayout, row: int
 ) -> None:
     """Draw the motion while an op is being done.
 
@@ -62,7 +61,7 @@ def paint_gesture(
     paint = _GESTURES.get(motion.gesture)
     visit = motion.after.visit
     if motion.gesture is Gesture.ROTATE and 0 < share < 1:
-        paint_turning(painter, motion.after, style, lay, row, share)
+        paint_turning(painter, motion.after, lay, row, share)
     if paint is None or not 0 < share < 1:
         return
     tile = lay.tile(visit.rows, visit.cols)
@@ -72,12 +71,12 @@ def paint_gesture(
         tile = lay.row_band(made, visit.rows)
         paint = paint if motion.gesture is Gesture.SETTLE else _join
     if min(tile.width(), tile.height()) < _FEWEST_PIXELS and not lay.inset.isNull():
-        tile = inset_box(motion.after, style, lay)
+        tile = inset_box(motion.after, lay)
     if tile.isEmpty() and not middle.joins:
         return
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    paint(GestureScene(painter, style, lay, motion, share, tile, row))
+    paint(GestureScene(painter, lay, motion, share, tile, row))
     painter.restore()
 
 
@@ -121,7 +120,7 @@ def _wipe(scene: GestureScene) -> None:
     done = QRectF(scene.tile.topLeft(), QPointF(edge, scene.tile.bottom()))
     if scene.tile.intersects(scene.lay.boxes["S"]):
         with clipped(scene.painter, done):
-            paint_tile(scene.painter, scene.motion.after, scene.style, scene.lay)
+            paint_tile(scene.painter, scene.motion.after, scene.lay)
     outline_again(scene)
     scene.painter.setPen(QPen(QColor(scene.style.theme.current), scene.style.px(2)))
     scene.painter.drawLine(done.topRight(), done.bottomRight())
@@ -190,19 +189,18 @@ def _turn(scene: GestureScene) -> None:
 
 def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
     """Return red, green and blue of the tile before the op, and the change of each."""
-    motion, theme, plain = scene.motion, scene.style.theme, scene.lay.plain
+    motion, lay = scene.motion, scene.lay
 
     def make() -> tuple[np.ndarray, np.ndarray] | None:
-        before, after = (
-            shown_current(now, theme, plain=plain) for now in (motion.at(scene.share), motion.after)
-        )
+        before, after = (shown_current(now, lay) for now in (motion.at(scene.share), motion.after))
         if before is None or after is None or before.values.shape != after.values.shape:
             return None
         words = [each.words[indices(each.shades, each.low, each.high)] for each in (before, after)]
         first, last = (np.stack([w >> shift & 255 for shift in (16, 8, 0)]) for w in words)
         return first, last.astype(float) - first
 
-    return kept(motion, ("turn", theme.name, plain, scene.share >= motion.after.op.lands), make)
+    key = "turn", lay.style.theme.name, lay.plain, scene.share >= motion.after.op.lands
+    return kept(motion, key, make)
 
 
 def _shrink(scene: GestureScene) -> None:
@@ -291,11 +289,10 @@ def _gather(scene: GestureScene) -> None:
     motion = scene.motion
     if not motion.terms:
         return
-    now, theme = motion.at(scene.share), scene.style.theme
-    shown = shown_current(now, theme, plain=scene.lay.plain)
+    shown = shown_current(motion.at(scene.share), scene.lay)
     if shown is None:
         return
-    key = "gather", theme.name, *shown.key
+    key = "gather", scene.style.theme.name, *shown.key
     image, count = kept(motion, key, shown.image).image, motion.terms
     target = scene.lay.row_band("l", motion.after.visit.rows)
     painter = scene.painter
@@ -404,7 +401,7 @@ def _settle(scene: GestureScene) -> None:
 def _light_up(scene: GestureScene) -> None:
     """Light the boxes of the numbers that the op makes: there is no sum to show."""
     glow = translucent(scene.style.theme.current, _pulse(scene))
-    places = state_places(scene.motion.after, scene.style, scene.lay)
+    places = state_places(scene.motion.after, scene.lay)
     if places is not None and not set(scene.motion.made).isdisjoint(_FROM_STATE):
         outline(scene.painter, places.card, glow, scene.style.px(4))
     elif places is not None:
@@ -447,7 +444,7 @@ def _join(scene: GestureScene) -> None:
     """Join the results of the splits: numbers fly, and O of each split slides into O."""
     motion, painter, style = scene.motion, scene.painter, scene.style
     rows, made = motion.after.visit.rows, [name for name in motion.made if name in scene.lay.boxes]
-    places = split_places(motion.after, style, scene.lay)
+    places = split_places(motion.after, scene.lay)
     for place in places.values() if not made else ():  # the result stands beside each split
         outline(painter, place, translucent(style.theme.current, _pulse(scene)), style.px(4))
     if not made or not places:

@@ -23,7 +23,6 @@ from ui.look.clocks import paint_clock, turn_text
 from ui.look.draw import CENTRE, LEFT, draw_text, outline, text_width
 from ui.look.heat import Sheet, colour_map, heat_image, signed_limit
 from ui.look.names import first_that_fits
-from ui.look.theme import Style
 
 _CLOCK, _LARGEST = 9.0, 46.0
 """Least and largest room of a clock, at scale 1."""
@@ -62,14 +61,12 @@ class HandPlaces:
         return QPointF(y, x) if self.by_key else QPointF(x, y)
 
 
-def hand_places(
-    turning: Turning, style: Style, lay: BoardLayout, marked: int | None = None
-) -> HandPlaces:
+def hand_places(turning: Turning, lay: BoardLayout, marked: int | None = None) -> HandPlaces:
     """Return where the clocks of a tensor lie: as many as are large enough to be read.
 
     marked: a row, or a key, that has clocks even if not all do.
     """
-    box, least = lay.boxes["S"], max(style.px(_CLOCK), _FEWEST_PIXELS)
+    box, least = lay.boxes["S"], max(lay.style.px(_CLOCK), _FEWEST_PIXELS)
     by_key = "key" in TENSORS[turning.tensor].axes
     cell, seen = (lay.cell[0], lay.visible_keys()) if by_key else (lay.cell[1], lay.visible_rows())
     start = lay.col_x if by_key else lay.row_y
@@ -85,19 +82,14 @@ def hand_places(
     most = max(1, min(count, int(length / least)))
     pairs = np.linspace(0, count - 1, most).round().astype(int).tolist()
     pitch = length / len(pairs)
-    size = min(step * cell, pitch, style.px(_LARGEST))
+    size = min(step * cell, pitch, lay.style.px(_LARGEST))
     across = tuple(first + (p + 0.5) * pitch for p in range(len(pairs)))
     return HandPlaces(by_key, tuple(row for row, _ in rows), tuple(at for _, at in rows),
                       tuple(pairs), across, size)  # fmt: skip
 
 
 def paint_hands(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    lay: BoardLayout,
-    row: int | None,
-    share: float = 1.0,
+    painter: QPainter, snapshot: Snapshot, lay: BoardLayout, row: int | None, share: float = 1.0
 ) -> None:
     """Draw the hands of the tensor that is turned before the tiles, and how far they have turned.
 
@@ -108,12 +100,12 @@ def paint_hands(
         return
     if snapshot.op.turns is None:
         share = 0.0
-    theme, box = style.theme, lay.boxes["S"]
+    theme, box = lay.style.theme, lay.boxes["S"]
     painter.save()
     painter.setClipRect(box)
     painter.fillRect(box, QColor(theme.empty))
     marked = _marked(snapshot, turning, row)
-    places = hand_places(turning, style, lay, marked)
+    places = hand_places(turning, lay, marked)
     rows = np.array(places.rows, dtype=np.int64)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     before = _as_hands(pairs_of(turning.before[rows], turning.rotary))
@@ -124,10 +116,12 @@ def paint_hands(
         for p, pair in enumerate(places.pairs):
             was = complex(before[n, pair]) if share else None
             hand = complex(now[n, pair])
-            paint_clock(painter, places.middle(n, p), radius, hand, ink, style, was)
+            paint_clock(painter, places.middle(n, p), radius, hand, ink, lay.style, was)
     painter.restore()
-    outline(painter, lay.boxes[turning.tensor].adjusted(-1, -1, 1, 1), theme.current, style.px(2))
-    _paint_turns(painter, turning, places, style, lay)
+    outline(
+        painter, lay.boxes[turning.tensor].adjusted(-1, -1, 1, 1), theme.current, lay.style.px(2)
+    )
+    _paint_turns(painter, turning, places, lay)
 
 
 def _as_hands(pairs: C128) -> C128:
@@ -150,10 +144,9 @@ def _marked(snapshot: Snapshot, turning: Turning, row: int | None) -> int | None
     return int(snapshot.program.workload.mask.positions(range(row, row + 1))[0])
 
 
-def _paint_turns(
-    painter: QPainter, turning: Turning, places: HandPlaces, style: Style, lay: BoardLayout
-) -> None:
+def _paint_turns(painter: QPainter, turning: Turning, places: HandPlaces, lay: BoardLayout) -> None:
     """Write how many places each pair takes for one turn, over boxes that the op does not use."""
+    style = lay.style
     speeds, font, line = speeds_of(turning.rotary), style.text_font(_LABEL), style.px(_LINE)
     turns = [turn_text(2 * np.pi / float(speeds[pair])) for pair in places.pairs]
     box, px = lay.boxes["S"], style.px
@@ -194,30 +187,25 @@ def _fits(form: str, turns: list[str], font: QFont, width: float) -> bool:
 
 
 def paint_turning(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, row: int, share: float
+    painter: QPainter, snapshot: Snapshot, lay: BoardLayout, row: int, share: float
 ) -> None:
     """Draw turning hands and numbers: places are counted, and a row stops at its own place."""
     turning = snapshot.turned_now
     if turning is None:
         return
     if turning.before.size <= _SMOOTH:
-        _paint_numbers(painter, snapshot, turning, style, lay, share)
-    paint_hands(painter, snapshot, style, lay, row, share)
+        _paint_numbers(painter, snapshot, turning, lay, share)
+    paint_hands(painter, snapshot, lay, row, share)
 
 
 def _paint_numbers(
-    painter: QPainter,
-    snapshot: Snapshot,
-    turning: Turning,
-    style: Style,
-    lay: BoardLayout,
-    share: float,
+    painter: QPainter, snapshot: Snapshot, turning: Turning, lay: BoardLayout, share: float
 ) -> None:
     """Draw Q or Kᵀ as it is when a share of the op has been done."""
     now, name = turning.at(share), turning.tensor
     by_key = "key" in TENSORS[name].axes
     limit = signed_limit(snapshot.inputs[name])
-    image = heat_image(now.T if by_key else now, -limit, limit, colour_map(style.theme, name))
+    image = heat_image(now.T if by_key else now, -limit, limit, colour_map(lay.style.theme, name))
     begin, length = (lay.view.x, lay.visible[1]) if by_key else (lay.view.y, lay.visible[0])
     first, part = begin / len(now), length / len(now)
     shown = QRectF(first, 0, part, 1) if by_key else QRectF(0, first, 1, part)

@@ -59,7 +59,7 @@ class StatePlaces:
         return next((each for each in self.strips if each.name == name), None)
 
 
-def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
+def state_places(snapshot: Snapshot, lay: BoardLayout) -> StatePlaces | None:
     """Return where the state is drawn: where no tile is formed; None without such a place.
 
     A causal state lies at rows of later chunks and keys of earlier ones, else in the place of S.
@@ -68,7 +68,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     goes_on_by = middle_at(snapshot).state
     if goes_on_by is None or snapshot.op.before_tiles:
         return None
-    box, px = lay.boxes["S"], style.px
+    box, px = lay.boxes["S"], lay.style.px
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
     tokens = goes_on_by == "token"
     if tokens:
@@ -101,7 +101,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         return StatePlaces(card, one, QRectF(), title, (QRectF(), QRectF()))
     maps = inner.adjusted(0, line + px(2), 0, -line - px(2))
     if tokens:
-        with_strips = _places_with_strips(snapshot, style, card, title, maps)
+        with_strips = _places_with_strips(snapshot, lay.style, card, title, maps)
         if with_strips is not None:
             return with_strips
     half = (maps.width() - px(10)) / 2
@@ -157,9 +157,9 @@ def _places_with_strips(
     return StatePlaces(card, left, right, title, (words[0], words[1]), tuple(strips))
 
 
-def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_state(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the state and the addition by the current keys."""
-    places = state_places(snapshot, style, lay)
+    style, places = lay.style, state_places(snapshot, lay)
     if places is None:
         return
     theme, w = style.theme, snapshot.program.workload

@@ -63,7 +63,7 @@ class BoardLayout:
     """Places of everything on the board, in the painter's coordinates."""
 
     rect: QRectF  # the whole board
-    scale: float  # pixels for one pixel of the design
+    style: Style  # of its words and lines
     view: Viewport  # the view asked for, moved inside the matrix
     shape: tuple[int, int, int, int]  # ``Nq, Nk, d, dv``
     visible: tuple[float, float]  # how many rows and keys are visible
@@ -407,7 +407,7 @@ def _arranged(
     left, top = margins.left, margins.top
     return BoardLayout(
         rect=rect,
-        scale=style.scale,
+        style=style,
         view=view,
         shape=(w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim),
         visible=visible,

@@ -17,7 +17,6 @@ from ui.board.layout import BoardLayout
 from ui.board.middle import middle_at
 from ui.board.scores import numbers_fit
 from ui.look.draw import hairline, outline
-from ui.look.theme import Style, Theme
 
 VEILED = 0.5
 """Opacity of the veil over the neighbours of the row at hand."""
@@ -27,29 +26,29 @@ _LEAST_DOT = 3.0
 """Least side of a cell, in pixels, in which a dot is seen."""
 
 
-def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
+def paint_frames(painter: QPainter, lay: BoardLayout) -> None:
     """Draw a thin line around every box."""
     for box in lay.boxes.values():
-        outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
+        outline(painter, box.adjusted(-1, -1, 1, 1), lay.style.theme.grid)
 
 
 def veiled_rows(
-    snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None, apart: Collection[int]
+    snapshot: Snapshot, lay: BoardLayout, row: int | None, apart: Collection[int]
 ) -> tuple[int, ...]:
     """Return the rows that stand back in a hall: all of the row block but the selected row.
 
     apart: rows that are pointed at, which do not stand back.
     """
     rows = snapshot.visit.rows
-    small = lay.cell[1] < style.px(_LEAST_VEILED)
-    if not style.least or row not in rows or small or snapshot.op.before_tiles:
+    small = lay.cell[1] < lay.style.px(_LEAST_VEILED)
+    if not lay.style.least or row not in rows or small or snapshot.op.before_tiles:
         return ()
     return tuple(each for each in rows if each != row and each not in apart)
 
 
-def paint_veil(painter: QPainter, rows: Collection[int], style: Style, lay: BoardLayout) -> None:
+def paint_veil(painter: QPainter, rows: Collection[int], lay: BoardLayout) -> None:
     """Let rows stand back in every box that has rows."""
-    veil = QColor(style.theme.panel)
+    veil = QColor(lay.style.theme.panel)
     veil.setAlphaF(VEILED)
     for name, box in lay.boxes.items():
         if "key" in TENSORS[name].axes and not TENSORS[name].of_pairs:
@@ -58,9 +57,9 @@ def paint_veil(painter: QPainter, rows: Collection[int], style: Style, lay: Boar
             painter.fillRect(lay.row_band(name, range(row, row + 1)).intersected(box), veil)
 
 
-def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_bands(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Outline the current row and column block in all their boxes, thicker where the op works."""
-    theme, visit = style.theme, snapshot.visit
+    style, theme, visit = lay.style, lay.style.theme, snapshot.visit
     if snapshot.op.before_tiles:
         return
     middle, op = middle_at(snapshot), snapshot.op
@@ -120,10 +119,9 @@ def at_least(rect: QRectF, size: float) -> QRectF:
     return rect.adjusted(-x, -y, x, y)
 
 
-def paint_current_outline(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
+def paint_current_outline(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Outline the current tile, or its place if it is too small to see."""
+    style = lay.style
     if not forms_tile(snapshot):
         return
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
@@ -135,11 +133,12 @@ def paint_current_outline(
     outline(painter, around, style.theme.current, width)
 
 
-def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) -> None:
+def paint_row_mark(painter: QPainter, lay: BoardLayout, row: int) -> None:
     """Draw a thin line around the selected row in every box that has it, and a pointer at its end.
 
     The boxes on one side of the scores have one line around them all.
     """
+    style = lay.style
     if not row < lay.shape[0]:
         return
     scores = lay.boxes["S"]
@@ -173,7 +172,7 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
-def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_skips(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Mark between S and m which rows, and which warps of 32 rows, rescale or skip the rescale.
 
     A row that rescales has a filled mark; a row that skips although its maximum has grown, an empty
@@ -182,7 +181,7 @@ def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     found = skips(snapshot)
     if found is None:
         return
-    s, m, theme = lay.boxes["S"], lay.boxes["m"], style.theme
+    s, m, theme = lay.boxes["S"], lay.boxes["m"], lay.style.theme
     room, first = m.left() - s.right(), snapshot.visit.rows.start
     line, left = max(room * 0.22, 1.5), s.right() + room * 0.12
     bright, faint = QColor(theme.current), QColor(theme.muted)
@@ -199,7 +198,9 @@ def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if found.moved[r]:
             painter.fillRect(place, bright)
         else:
-            outline(painter, place, theme.muted, max(1.0, min(style.px(1), 0.15 * place.height())))
+            outline(
+                painter, place, theme.muted, max(1.0, min(lay.style.px(1), 0.15 * place.height()))
+            )
     painter.restore()
     cell = lay.cell
     if snapshot.weights is None or min(cell) < _LEAST_DOT:
@@ -212,13 +213,13 @@ def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             painter.fillRect(place, dot)
 
 
-def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:
+def paint_selection(painter: QPainter, lay: BoardLayout, cell: Cell) -> None:
     """Mark the selected cell: a double outline, and a tick outwards from each of its sides.
 
     A cell large enough for its number needs no ticks. They would lie over the numbers beside it:
     a tick before 0.09 makes it -0.09.
     """
-    place = lay.place(cell)
+    style, place = lay.style, lay.place(cell)
     if (
         not (box_name := lay.box_of(cell.tensor))
         or not visible_band(place, lay.boxes[box_name])
@@ -243,9 +244,9 @@ def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cel
     outline(painter, box, ink, width)
 
 
-def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) -> None:
+def paint_hover(painter: QPainter, lay: BoardLayout, hit: Cell) -> None:
     """Outline the cell under the pointer and, for a score, its row of Q and column of Kᵀ."""
-    ink = QColor(style.theme.text)
+    ink = QColor(lay.style.theme.text)
     row, key = range(hit.row, hit.row + 1), range(hit.col, hit.col + 1)
     if hit.spec.of_pairs:
         bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band(lay.keys, key)]
@@ -257,4 +258,4 @@ def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) ->
         bands = [lay.row_band(lay.box_of(hit.tensor), row)]
     for band in bands:
         if not band.isNull():
-            outline(painter, at_least(band, 3), ink, style.px(2))
+            outline(painter, at_least(band, 3), ink, lay.style.px(2))

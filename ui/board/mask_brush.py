@@ -275,7 +275,7 @@ class MaskBrush(QWidget):
                 return
             queries = trace.workload.queries
             for first in range(0, trace.workload.seqlen_q, queries):
-                paint_blocks(painter, self._kinds, self._mask, style, lay, first, self._at)
+                paint_blocks(painter, self._kinds, self._mask, lay, first, self._at)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             card(painter, self._line(), style.theme.field, style.theme.current, style.px(5))
 
@@ -284,7 +284,6 @@ def paint_blocks(
     painter: QPainter,
     kinds: NDArray[np.uint8],
     mask: Mask,
-    style: Style,
     lay: BoardLayout,
     first: int,
     marked: Block | None,
@@ -293,6 +292,7 @@ def paint_blocks(
 
     kinds: (row blocks, key blocks) uint8: hidden, partly visible, visible.
     """
+    style = lay.style
     assert mask.blocks is not None
     size, (down, across) = mask.blocks.size, kinds.shape
     rows, keys = lay.visible_rows(), lay.visible_keys()

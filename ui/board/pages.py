@@ -8,15 +8,15 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout
 from ui.look.draw import CENTRE, draw_text, hairline, text_width
-from ui.look.theme import LABEL, Style
+from ui.look.theme import LABEL
 
 _NARROWEST = 6
 """Narrowest page, at scale 1, whose edges are drawn."""
 
 
-def paint_pages(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_pages(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw a dashed line between pages, and on each page of the keys its place in HBM."""
-    w, px = snapshot.program.workload, style.px
+    style, px, w = lay.style, lay.style.px, snapshot.program.workload
     table = w.pages
     wide = lay.col_x(w.page_size) - lay.col_x(0)
     if table is None or wide < px(_NARROWEST):

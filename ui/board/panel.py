@@ -365,7 +365,7 @@ class BoardPanel(QWidget):
         if self._snapshot is None:
             return None
         layout = self.board_layout()
-        return locate(layout, point) or partial_at(self._snapshot, self.style_now, layout, point)
+        return locate(layout, point) or partial_at(self._snapshot, layout, point)
 
     def _read_pointer(self) -> None:
         """Find the cell under the pointer; repaint, and emit signals about the cell."""
@@ -406,11 +406,11 @@ class BoardPanel(QWidget):
 
     def _paint_motion(self, painter: QPainter, motion: Motion) -> None:
         """Draw the moving parts over the still parts, which are painted once for each op."""
-        lay, style = self.board_layout(), self.style_now
+        lay = self.board_layout()
         marks = Marks(self._row, self._hit, self.selected, self._marked)
-        paint_moving_board(painter, motion, self._share, style, lay, marks)
+        paint_moving_board(painter, motion, self._share, lay, marks)
         if not self.shares_flights:
-            paint_flights(painter, motion, self._share, style, lay)
+            paint_flights(painter, motion, self._share, lay)
 
 
 def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:

@@ -38,14 +38,12 @@ _NARROW = 14.0
 """Narrowest part, at scale 1, in which LSE and O are drawn."""
 
 
-def paint_split_edges(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
+def paint_split_edges(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw a line between the keys of one split and the next, through Kᵀ, S and Vᵀ."""
     if snapshot.partials is None:
         return
     w = snapshot.program.workload
-    painter.setPen(QPen(QColor(style.theme.text), round(style.px(2))))
+    painter.setPen(QPen(QColor(lay.style.theme.text), round(lay.style.px(2))))
     for keys in w.split_ranges[1:]:
         x = round(lay.col_x(keys.start))
         for name in (lay.keys, "S", lay.values):
@@ -54,7 +52,7 @@ def paint_split_edges(
                 painter.drawLine(QLineF(x, box.top(), x, box.bottom()))
 
 
-def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int, QRectF]:
+def split_places(snapshot: Snapshot, lay: BoardLayout) -> dict[int, QRectF]:
     """Return where each split's O and LSE are drawn: below the visible part of its keys."""
     if lay.partials.isNull():
         return {}
@@ -63,21 +61,21 @@ def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int
     for split, keys in enumerate(w.split_ranges):
         band = lay.col_band(lay.values, keys) if keys else QRectF()
         if band.width() >= 2:
-            gap = min(round(style.px(4)), int(band.width() / 8))
+            gap = min(round(lay.style.px(4)), int(band.width() / 8))
             places[split] = QRectF(
                 band.left() + gap, room.top(), band.width() - 2 * gap, room.height()
             )
     return places
 
 
-def partial_at(snapshot: Snapshot, style: Style, lay: BoardLayout, point: QPointF) -> Cell | None:
+def partial_at(snapshot: Snapshot, lay: BoardLayout, point: QPointF) -> Cell | None:
     """Return the cell of a split's O or LSE under a point; None beside them."""
     rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
-    for split, place in split_places(snapshot, style, lay).items():
+    for split, place in split_places(snapshot, lay).items():
         if not place.contains(point):
             continue
         row = rows[min(int((point.y() - place.top()) / place.height() * len(rows)), len(rows) - 1)]
-        left = _lse_width(style, place)
+        left = _lse_width(lay.style, place)
         if point.x() < place.left() + left:
             return Cell("LSE_partial", row, 0, split)
         across = (point.x() - place.left() - left) / (place.width() - left)
@@ -85,22 +83,20 @@ def partial_at(snapshot: Snapshot, style: Style, lay: BoardLayout, point: QPoint
     return None
 
 
-def paint_partial_mark(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, cell: Cell
-) -> None:
+def paint_partial_mark(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, cell: Cell) -> None:
     """Outline a cell of a split's O or LSE: the cell under the pointer, or the selected one."""
     rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
-    place = split_places(snapshot, style, lay).get(-1 if cell.split is None else cell.split)
+    place = split_places(snapshot, lay).get(-1 if cell.split is None else cell.split)
     if place is None or cell.row not in rows:
         return
-    left, height = _lse_width(style, place), place.height() / len(rows)
+    left, height = _lse_width(lay.style, place), place.height() / len(rows)
     x, wide = place.left(), float(left)
     if "value" in cell.at:
         wide = (place.width() - left) / depth
         x += left + cell.col * wide
     top = place.top() + (cell.row - rows.start) * height
     box = at_least(QRectF(x, top, wide, height), 3)
-    outline(painter, box, QColor(style.theme.text), style.px(2))
+    outline(painter, box, QColor(lay.style.theme.text), lay.style.px(2))
 
 
 def _lse_width(style: Style, place: QRectF) -> int:
@@ -117,13 +113,14 @@ def lse_cell(style: Style, place: QRectF, r: int, count: int) -> QRectF:
 
 
 def paint_partials(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None
+    painter: QPainter, snapshot: Snapshot, lay: BoardLayout, row: int | None
 ) -> None:
     """Draw O and LSE of each split of the current row block, as far as they lie in HBM."""
-    partials, visit, theme = snapshot.partials, snapshot.visit, style.theme
+    style, theme = lay.style, lay.style.theme
+    partials, visit = snapshot.partials, snapshot.visit
     if partials is None:
         return
-    places = split_places(snapshot, style, lay)
+    places = split_places(snapshot, lay)
     moved = _moved(snapshot)
     held = {tile.name for tile in snapshot.on_chip} & snapshot.split_tensors
     for split, place in places.items():
@@ -139,7 +136,7 @@ def paint_partials(
             outline(painter, place, theme.tensor("O"), style.px(2))
         for name, band in lit_partials(snapshot, style, place, split).items():
             outline(painter, band, theme.tensor(name), style.px(4))
-    _paint_names(painter, snapshot, style, lay, places, row)
+    _paint_names(painter, snapshot, lay, places, row)
 
 
 def _moved(snapshot: Snapshot) -> set[int | None]:
@@ -208,13 +205,13 @@ def _paint_split(
 def _paint_names(
     painter: QPainter,
     snapshot: Snapshot,
-    style: Style,
     lay: BoardLayout,
     places: Mapping[int, QRectF],
     row: int | None,
 ) -> None:
     """Name the tensors at the left, and the splits below, each with its weight in the row."""
-    theme, partials, visit = style.theme, snapshot.partials, snapshot.visit
+    style, theme = lay.style, lay.style.theme
+    partials, visit = snapshot.partials, snapshot.visit
     assert partials is not None
     font = style.text_font(11 * lay.growth)
     room = lay.partials

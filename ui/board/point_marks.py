@@ -71,28 +71,28 @@ def pointed_lines(points: Iterable[Pointer]) -> tuple[int, ...]:
 
 
 def point_marks(
-    points: Collection[Pointer], w: Workload, style: Style, lay: BoardLayout
+    points: Collection[Pointer], w: Workload, lay: BoardLayout
 ) -> tuple[PointMark, ...]:
     """Return the marks of the pointers whose places are in sight.
 
     points: tiles, rows and cells; lines of the paper are not on the board.
     """
-    px, rings = style.px, []
+    px, rings = lay.style.px, []
     for point in points:
         place = _place(point, w, lay)
         if place is not None:
-            rings.append((point, _ring(point, at_least(place, px(_LEAST)), style, lay)))
+            rings.append((point, _ring(point, at_least(place, px(_LEAST)), lay)))
     beside = (lay.row_margin, lay.key_margin, lay.legend, lay.inset, lay.header, lay.caption)
     words = (*beside, *lay.labels.values())
     out: list[PointMark] = []
     for point, ring in rings:
         others = [other for _, other in rings if other is not ring]
         others += [*words, *(_bounds(mark) for mark in out)]
-        choices = list(_arrows(ring, point.row is not None, style, lay))
+        choices = list(_arrows(ring, point.row is not None, lay))
 
         def cost(mark: PointMark, others: list[QRectF] = others) -> tuple[bool, int]:
-            box, whole = _bounds(mark), _arrow_box(mark, style)
-            met = sum(whole.intersects(_arrow_box(other, style)) for other in out)
+            box, whole = _bounds(mark), _arrow_box(mark, lay.style)
+            met = sum(whole.intersects(_arrow_box(other, lay.style)) for other in out)
             return not lay.rect.contains(box), met + sum(box.intersects(other) for other in others)
 
         out.append(min(choices, key=cost))
@@ -116,9 +116,9 @@ def _place(point: Pointer, w: Workload, lay: BoardLayout) -> QRectF | None:
     return place if visible_band(place, box) and place.height() > 0 else None
 
 
-def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRectF:
+def _ring(point: Pointer, place: QRectF, lay: BoardLayout) -> QRectF:
     """Return the ring around a place, not over the words beside the boxes."""
-    away, over = style.px(_AWAY), style.px(_OVER)
+    away, over = lay.style.px(_AWAY), lay.style.px(_OVER)
     if point.row is not None:  # titles stand close to the first row
         box = lay.boxes["Q"].united(lay.boxes["O"])
         top = max(place.top() - away, box.top() - over)
@@ -134,9 +134,9 @@ def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRec
     return ring
 
 
-def _arrows(ring: QRectF, row: bool, style: Style, lay: BoardLayout) -> Iterator[PointMark]:
+def _arrows(ring: QRectF, row: bool, lay: BoardLayout) -> Iterator[PointMark]:
     """Yield the arrows that a ring may have, the best first."""
-    length = style.px(_ARROW[0])
+    length = lay.style.px(_ARROW[0])
     if row:  # from a side: there is room beside the boxes, and none of the matrix is hidden
         middle = ring.center().y()
         tip = QPointF(min(ring.right(), lay.rect.right() - length - 3), middle)
@@ -164,17 +164,13 @@ def _arrow_box(mark: PointMark, style: Style) -> QRectF:
 
 
 def paint_points(
-    painter: QPainter,
-    points: Collection[Pointer],
-    w: Workload,
-    style: Style,
-    lay: BoardLayout,
+    painter: QPainter, points: Collection[Pointer], w: Workload, lay: BoardLayout
 ) -> None:
     """Draw a ring around each place that is pointed at on the board, and an arrow to it."""
-    marks = point_marks(points, w, style, lay)
+    marks = point_marks(points, w, lay)
     if not marks:
         return
-    px, theme = style.px, style.theme
+    px, theme = lay.style.px, lay.style.theme
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -183,7 +179,7 @@ def paint_points(
         for mark in marks:
             painter.drawRoundedRect(mark.ring, px(_RADIUS), px(_RADIUS))
     for mark in marks:
-        paint_arrow(painter, mark.tip, mark.tail, style)
+        paint_arrow(painter, mark.tip, mark.tail, lay.style)
     painter.restore()
 
 

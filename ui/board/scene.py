@@ -24,13 +24,17 @@ MOST_RAYS = 24
 class GestureScene:
     """The painter, the op and the places of a gesture."""
 
-    painter: QPainter  # painter, style, lay: where and how
-    style: Style
+    painter: QPainter  # painter, lay: where and how
     lay: BoardLayout
     motion: Motion  # the op
     share: float  # share of the op that has been done
     tile: QRectF  # where the current tile is seen: in the matrix, or magnified beside it
     row: int  # the query row that is explained
+
+    @property
+    def style(self) -> Style:
+        """The style of the board."""
+        return self.lay.style
 
     def column(self, n: int, count: int = 1) -> QRectF:
         """Return some columns of the tile, `n` counted in the tile."""
@@ -100,9 +104,9 @@ def say(scene: GestureScene, text: str) -> None:
     """Write words beside the matrices, never on them; nowhere if there is no room."""
     style, font = scene.style, scene.style.text_font(13)
     line, pad = style.px(17), style.px(8)
-    places = state_places(scene.motion.after, style, scene.lay)
+    places = state_places(scene.motion.after, scene.lay)
     card_taken = QRectF() if places is None else places.card
-    rooms = rooms_beside(scene.lay, style)
+    rooms = rooms_beside(scene.lay)
     for room, whole in [*((each, True) for each in rooms), *((each, False) for each in rooms)]:
         parts = text.replace(" − ", "\u00a0−\u00a0")  # a difference stays whole
         lines = [text] if whole else wrapped(parts, font, room.width() - 2 * pad)
@@ -118,12 +122,12 @@ def say(scene: GestureScene, text: str) -> None:
         return
 
 
-def rooms_beside(lay: BoardLayout, style: Style) -> list[QRectF]:
+def rooms_beside(lay: BoardLayout) -> list[QRectF]:
     """Return the empty places beside the matrices, the best first.
 
     The places are right of Vᵀ and under O, right of Kᵀ and above O, under Q, and under Vᵀ.
     """
-    gap, room = style.px(6), lay.rect.adjusted(*(style.px(side) for side in (4, 4, -4, -4)))
+    gap, room = lay.style.px(6), lay.rect.adjusted(*(lay.style.px(side) for side in (4, 4, -4, -4)))
     boxes = list(lay.boxes.values())
     low, high = lay.boxes[lay.values], lay.boxes[lay.keys]
     right, left = low.right() + gap, low.left() - gap
@@ -164,9 +168,9 @@ def _free(room: QRectF, taken: list[QRectF]) -> list[QRectF]:
 def outline_again(scene: GestureScene) -> None:
     """Draw the marks of the row block, the tile and the row again, over newly drawn numbers."""
     scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
-    paint_bands(scene.painter, scene.motion.after, scene.style, scene.lay)
-    paint_current_outline(scene.painter, scene.motion.after, scene.style, scene.lay)
+    paint_row_mark(scene.painter, scene.lay, scene.row)
+    paint_bands(scene.painter, scene.motion.after, scene.lay)
+    paint_current_outline(scene.painter, scene.motion.after, scene.lay)
 
 
 def paint_dot(scene: GestureScene, at: QPointF) -> None:

@@ -77,27 +77,25 @@ class Shown:
         return Sheet(heat_image(self.shades, self.low, self.high, self.words))
 
 
-def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_scores(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the score matrix without the current tile: past tiles, the grid, the mask's edge."""
-    theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
+    theme, box, w = lay.style.theme, lay.boxes["S"], snapshot.program.workload
     with clipped(painter, box):
         if not snapshot.program.algorithm.skips or not w.mask.hides:
             painter.fillRect(box, QColor(theme.empty))
         else:
-            painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
+            painter.fillRect(box, hatching(theme.empty, theme.hatch, lay.style.scale))
             kind = "empty" if snapshot.head is not None else "pending"
-            pending = _tile_window(w.grid, theme, kind, lay)
+            pending = _tile_window(w.grid, kind, lay)
             pending.draw(painter, lay, box)
         for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit):
-            _paint_area(painter, snapshot, theme, lay, area)
-        _paint_grid(painter, w.grid, style, lay, box)
-        _paint_mask_edges(painter, snapshot, style, lay, lay.visible_rows(), range(w.seqlen_k))
-        _paint_numbers(painter, snapshot, style, lay)
+            _paint_area(painter, snapshot, lay, area)
+        _paint_grid(painter, w.grid, lay, box)
+        _paint_mask_edges(painter, snapshot, lay, lay.visible_rows(), range(w.seqlen_k))
+        _paint_numbers(painter, snapshot, lay)
 
 
-def paint_used(
-    painter: QPainter, snapshot: Snapshot, weights: F32, style: Style, lay: BoardLayout
-) -> None:
+def paint_used(painter: QPainter, snapshot: Snapshot, weights: F32, lay: BoardLayout) -> None:
     """Draw weights of used keys in the current rows, (r, keys), over the earlier ones."""
     rows, w, head = snapshot.visit.rows, snapshot.program.workload, snapshot.head
     keys = range(weights.shape[1])
@@ -107,31 +105,31 @@ def paint_used(
         s = head.s[rows.start : rows.stop, keys.start : keys.stop]
         weights = np.where(np.isneginf(s), s, weights)
     dim = snapshot.so_far is None
-    words = colour_map(style.theme, "P", dim=dim)
+    words = colour_map(lay.style.theme, "P", dim=dim)
     shown = Shown(weights, words, *middle_at(snapshot).value_range(snapshot, "P"), dim)
     shown = scaled(shown, "P", snapshot, plain=lay.plain)
     place = lay.tile(rows, keys)
     _Window(shown.image(), 0, rows.start, len(keys), len(rows)).draw(painter, lay, place)
-    _paint_grid(painter, w.grid, style, lay, place)
-    _paint_mask_edges(painter, snapshot, style, lay, rows, keys)
-    if numbers_fit(style, *lay.cell):
-        paint_numbers(painter, shown, style, lay, "S", rows, keys, (rows.start, 0))
+    _paint_grid(painter, w.grid, lay, place)
+    _paint_mask_edges(painter, snapshot, lay, rows, keys)
+    if numbers_fit(lay.style, *lay.cell):
+        paint_numbers(painter, shown, lay, "S", rows, keys, (rows.start, 0))
 
 
-def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_tile(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Draw the current tile alone: its cells, the lines across it, its numbers."""
     visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     # A tile of a few pixels shows nothing but its outline.
     if not forms_tile(snapshot) or min(tile.width(), tile.height()) < 3:
         return
     with clipped(painter, tile):
-        _paint_current(painter, snapshot, style.theme, lay)
-        _paint_grid(painter, snapshot.program.workload.grid, style, lay, tile)
-        _paint_mask_edges(painter, snapshot, style, lay, visit.rows, visit.cols)
-        current = shown_current(snapshot, style.theme, plain=lay.plain)
-        if current is not None and numbers_fit(style, *lay.cell):
+        _paint_current(painter, snapshot, lay)
+        _paint_grid(painter, snapshot.program.workload.grid, lay, tile)
+        _paint_mask_edges(painter, snapshot, lay, visit.rows, visit.cols)
+        current = shown_current(snapshot, lay)
+        if current is not None and numbers_fit(lay.style, *lay.cell):
             corner = visit.rows.start, visit.cols.start
-            paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
+            paint_numbers(painter, current, lay, "S", visit.rows, visit.cols, corner)
 
 
 @contextmanager
@@ -166,18 +164,16 @@ class _Window:
             self.sheet.draw(painter, lay.boxes["S"], source)
 
 
-def _paint_area(
-    painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout, area: Area
-) -> None:
+def _paint_area(painter: QPainter, snapshot: Snapshot, lay: BoardLayout, area: Area) -> None:
     within = lay.tile(area.rows, area.cols)
     if within.isEmpty():
         return
-    shown = _shown_area(snapshot, theme, area, plain=lay.plain)
+    shown = _shown_area(snapshot, lay, area)
     if shown is None:
         kind = area.name if not area.dropped else "used"
-        _tile_window(snapshot.program.workload.grid, theme, kind, lay).draw(painter, lay, within)
+        _tile_window(snapshot.program.workload.grid, kind, lay).draw(painter, lay, within)
         return
-    key = ("sheet", theme.name, area.name, shown.faded, *shown.key)
+    key = ("sheet", lay.style.theme.name, area.name, shown.faded, *shown.key)
     sheet = KEPT.get(shown.values, key, shown.image)
     rows, keys = shown.values.shape
     _Window(sheet, 0, 0, keys, rows).draw(painter, lay, within)
@@ -191,9 +187,9 @@ def scaled(shown: Shown, name: str, now: Snapshot, *, plain: bool) -> Shown:
     return replace(shown, high=1.0, rooted=True)
 
 
-def _shown_area(snapshot: Snapshot, theme: Theme, area: Area, *, plain: bool) -> Shown | None:
-    found = _area_numbers(snapshot, theme, area)
-    return None if found is None else scaled(found, area.name, snapshot, plain=plain)
+def _shown_area(snapshot: Snapshot, lay: BoardLayout, area: Area) -> Shown | None:
+    found = _area_numbers(snapshot, lay.style.theme, area)
+    return None if found is None else scaled(found, area.name, snapshot, plain=lay.plain)
 
 
 def _area_numbers(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
@@ -227,15 +223,15 @@ def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
     return KEPT.get(values, "seen", lambda: np.where(np.isneginf(s), s, values))
 
 
-def shown_current(snapshot: Snapshot, theme: Theme, *, plain: bool = False) -> Shown | None:
+def shown_current(snapshot: Snapshot, lay: BoardLayout) -> Shown | None:
     """Return the current tile's newest numbers with their colour map; None without numbers."""
-    middle, visit = middle_at(snapshot), snapshot.visit
+    middle, visit, theme = middle_at(snapshot), snapshot.visit, lay.style.theme
     found = middle.current(snapshot)
     if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
         whole = _without_hidden(snapshot, snapshot.so_far)
         values = whole[visit.rows.start : visit.rows.stop, visit.cols.start : visit.cols.stop]
         done = Shown(values, colour_map(theme, "P"), *middle.value_range(snapshot, "P"))
-        return scaled(done, "P", snapshot, plain=plain)
+        return scaled(done, "P", snapshot, plain=lay.plain)
     if found is None:
         return None
     name, values = found
@@ -243,32 +239,30 @@ def shown_current(snapshot: Snapshot, theme: Theme, *, plain: bool = False) -> S
         made, seen = values, snapshot.tile.seen
         values = KEPT.get(made, "tile", lambda: np.where(seen, made, np.float32(-np.inf)))
     now = Shown(values, colour_map(theme, name), *middle.value_range(snapshot, name))
-    return scaled(now, name, snapshot, plain=plain)
+    return scaled(now, name, snapshot, plain=lay.plain)
 
 
-def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
+def _paint_current(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     visit = snapshot.visit
     box = lay.tile(visit.rows, visit.cols)
-    shown = shown_current(snapshot, theme, plain=lay.plain)
-    painter.fillRect(box, QColor(theme.empty))
+    shown = shown_current(snapshot, lay)
+    painter.fillRect(box, QColor(lay.style.theme.empty))
     if shown is None:
         return
-    sheet = KEPT.get(shown.values, ("current", theme.name, *shown.key), shown.image)
+    sheet = KEPT.get(shown.values, ("current", lay.style.theme.name, *shown.key), shown.image)
     _Window(sheet, visit.cols.start, visit.rows.start, len(visit.cols), len(visit.rows)).draw(
         painter, lay, box
     )
 
 
-def _paint_grid(
-    painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayout, box: QRectF
-) -> None:
+def _paint_grid(painter: QPainter, grid: TileGrid, lay: BoardLayout, box: QRectF) -> None:
     """Draw the lines between tiles in a part of the matrix.
 
     The lines are opaque and not smoothed, which is many times faster.
     """
     cell_w, cell_h = lay.cell
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    painter.setPen(QPen(QColor(style.theme.grid), hairline(style)))
+    painter.setPen(QPen(QColor(lay.style.theme.grid), hairline(lay.style)))
     lines = []
     rows, keys = lay.visible_rows(), lay.visible_keys()
     if cell_h * grid.rows >= 5:
@@ -285,12 +279,7 @@ def _paint_grid(
 
 
 def _paint_mask_edges(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    lay: BoardLayout,
-    rows: range,
-    keys: range,
+    painter: QPainter, snapshot: Snapshot, lay: BoardLayout, rows: range, keys: range
 ) -> None:
     """Draw the edge of the visible pairs in some rows and keys.
 
@@ -303,8 +292,8 @@ def _paint_mask_edges(
         return
     stairs = min(cell_w, cell_h) >= FINEST_STAIRS
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
-    colour = mixed(style.theme.empty, style.theme.muted, 0.75)
-    painter.setPen(QPen(colour, hairline(style)))
+    colour = mixed(lay.style.theme.empty, lay.style.theme.muted, 0.75)
+    painter.setPen(QPen(colour, hairline(lay.style)))
     if not mask.simple:
         _paint_all_edges(painter, lay, mask, rows, keys)
     for first, offset in mask.diagonals:
@@ -354,15 +343,14 @@ def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF
     return QPolygonF(points)
 
 
-def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    theme = style.theme
-    if not numbers_fit(style, *lay.cell):
+def _paint_numbers(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
+    if not numbers_fit(lay.style, *lay.cell):
         return
     if snapshot.head is not None:
         for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit):
-            shown = _shown_area(snapshot, theme, area, plain=lay.plain)
+            shown = _shown_area(snapshot, lay, area)
             assert shown is not None  # there is a head
-            paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))
+            paint_numbers(painter, shown, lay, "S", area.rows, area.cols, (0, 0))
 
 
 def numbers_fit(style: Style, width: float, height: float) -> bool:
@@ -379,7 +367,6 @@ def hall_numbers_fit(style: Style, width: float, height: float) -> bool:
 def paint_numbers(
     painter: QPainter,
     shown: Shown,
-    style: Style,
     lay: BoardLayout,
     name: str,
     rows: range,
@@ -398,9 +385,9 @@ def paint_numbers(
     if TENSORS[name].of_pairs:
         seen, width, left = lay.visible_keys(), lay.cell[0], lay.col_x(0)
         cols = range(max(cols.start, seen.start), min(cols.stop, seen.stop))
-    font = style.code_font(number_size(style, width, lay.cell[1]))
+    font = lay.style.code_font(number_size(lay.style, width, lay.cell[1]))
     digit = text_width(font, "0")
-    room = int((width - style.px(3)) / digit)
+    room = int((width - lay.style.px(3)) / digit)
     key = ("texts", room, id(shown.words), *shown.key, shown.digits)
     texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
@@ -449,17 +436,17 @@ def cell_text(value: float, room: int, most: int = 2) -> str:
 # --- tiles of large problems ------------------------------------------------------------------
 
 
-def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _Window:
+def _tile_window(grid: TileGrid, kind: str, lay: BoardLayout) -> _Window:
     """Return the tiles in the colours of one state, skipped ones transparent."""
     if max(grid.Tr, grid.Tc) <= MOST_TILES:
         whole = (0.0, 0.0, grid.Tc, grid.Tr)
-        sheet = tile_sheet(grid, theme.name, kind, whole, grid.Tr, grid.Tc)
+        sheet = tile_sheet(grid, lay.style.theme.name, kind, whole, grid.Tr, grid.Tc)
         return _Window(sheet, 0, 0, grid.Tc * grid.cols, grid.Tr * grid.rows)
     rows, keys = lay.visible
     box = lay.boxes["S"]
     place = (lay.view.x / grid.cols, lay.view.y / grid.rows, keys / grid.cols, rows / grid.rows)
     size = min(round(box.height()), MOST_TILES), min(round(box.width()), MOST_TILES)
-    sheet = tile_sheet(grid, theme.name, kind, place, *size)
+    sheet = tile_sheet(grid, lay.style.theme.name, kind, place, *size)
     return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
 
 

@@ -19,9 +19,9 @@ from ui.look.theme import Style
 from ui.look.units import count_text
 
 
-def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_titles(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Name the boxes, with their sizes where these fit."""
-    w, font = snapshot.program.workload, style.text_font(13 * lay.growth, bold=True)
+    w, font = snapshot.program.workload, lay.style.text_font(13 * lay.growth, bold=True)
     rows = count_text(w.seqlen_q)
     titles = {name: symbol(name) for name in lay.labels}
     by_key = [name for name in lay.labels if "key" in TENSORS[name].axes]
@@ -40,8 +40,8 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         alone = name in sized or TENSORS[name] in outer
         if alone and name not in by_key and text_width(font, text) <= right - left:
             box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
-        draw_text(painter, box, text, font, style.theme.tensor(name), align)
-    _paint_sharing(painter, snapshot, style, lay)
+        draw_text(painter, box, text, font, lay.style.theme.tensor(name), align)
+    _paint_sharing(painter, snapshot, lay)
 
 
 def _title_room(lay: BoardLayout, name: str) -> float:
@@ -52,9 +52,9 @@ def _title_room(lay: BoardLayout, name: str) -> float:
     return min(own.right(), box.right()) - max(own.left(), box.left())
 
 
-def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def _paint_sharing(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Say beside Kᵀ and Vᵀ which query heads use them, where heads share and there is room."""
-    choices, font = sharing_choices(snapshot), style.text_font(11 * lay.growth)
+    choices, font = sharing_choices(snapshot), lay.style.text_font(11 * lay.growth)
     titles = lay.labels["Q"]
     for name in dict.fromkeys((lay.keys, lay.values)):
         label = lay.labels[name]
@@ -63,12 +63,12 @@ def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
             continue
         fits = (text for text in choices if text_width(font, text) <= room.width())
         if text := next(fits, ""):
-            draw_text(painter, room, text, font, style.theme.muted, RIGHT)
+            draw_text(painter, room, text, font, lay.style.theme.muted, RIGHT)
 
 
-def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_words(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Write the run's place above the board, and the caption below it."""
-    theme, font = style.theme, style.text_font(12)
+    style, theme, font = lay.style, lay.style.theme, lay.style.text_font(12)
     if not lay.header.isNull():
         scenario = snapshot.program.workload.scenario
         used = paint_fault_label(painter, scenario, style, lay.header)
@@ -90,7 +90,7 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if len(seen) > MOST_ROWS
     ]
     phrases = caption_phrases(snapshot, tile, ", ".join(averaged), plain=lay.plain)
-    if board_picture(snapshot, style, lay) and not snapshot.op.before_tiles:
+    if board_picture(snapshot, lay) and not snapshot.op.before_tiles:
         phrases.insert(1, PICTURE_LINES)
     if snapshot.wrong is not None and lay.legend.isNull():
         here = "" if snapshot.head is not None else " in this row block"
@@ -120,18 +120,19 @@ def wrapped(phrases: list[str], font: QFont, width: float, most: int) -> list[st
         phrases = phrases[:-1]
 
 
-def paint_margins(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+def paint_margins(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
     """Write tokens, or the numbers of blocks, beside Q and above Kᵀ."""
     if lay.row_margin.isNull():
         return
     if lay.tokens:
-        _paint_tokens(painter, snapshot, style, lay)
+        _paint_tokens(painter, snapshot, lay)
     else:
-        _paint_block_numbers(painter, snapshot, style, lay)
+        _paint_block_numbers(painter, snapshot, lay)
 
 
-def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
+def _paint_tokens(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
+    style, theme = lay.style, lay.style.theme
+    w, visit = snapshot.program.workload, snapshot.visit
     font, step, picture = style.text_font(lay.token_size), lay.token_step, picture_of(w)
     line, room = style.px(LINE * lay.token_size), lay.token_room
     lead = 0.0 if room.isNull() else style.px(LEAD)
@@ -198,10 +199,8 @@ def _every(step: int, seen: range) -> range:
     return range(-(-seen.start // step) * step, seen.stop, step)
 
 
-def _paint_block_numbers(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
-) -> None:
-    grid, visit = snapshot.program.workload.grid, snapshot.visit
+def _paint_block_numbers(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None:
+    style, grid, visit = lay.style, snapshot.program.workload.grid, snapshot.visit
     cell_w, cell_h = lay.cell
     digit, line = style.px(7.5 * lay.growth), style.px(16 * lay.growth)
     whole = snapshot.launch.whole_rows

@@ -92,8 +92,8 @@ def paint_scene(
 ) -> None:
     """Draw the whole picture; `ground`: also the ground between and around the parts."""
     lay = paint_still_scene(painter, snapshot, report, style, rect, ground=ground)
-    paint_still_board(painter, snapshot, style, lay)
-    paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
+    paint_still_board(painter, snapshot, lay)
+    paint_live_board(painter, snapshot, lay, Marks(report.row, points=tuple(points)))
 
 
 def paint_moving_scene(
@@ -121,8 +121,8 @@ def paint_moving_scene(
     if moves_softmax(after.op):
         paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
     ground = not (over and view == Viewport())
-    paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
-    paint_flights(painter, motion, share, style, lay, berths)
+    paint_moving_board(painter, motion, share, lay, Marks(report.row), ground=ground)
+    paint_flights(painter, motion, share, lay, berths)
 
 
 def paint_still_scene(

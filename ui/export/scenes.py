@@ -113,7 +113,7 @@ def _still_board(
     paint_fault_label(painter, snapshot.program.workload.scenario, style, strip)
     if not ground:
         lay = board_layout(snapshot.program.workload, style, place)
-        paint_still_board(painter, snapshot, style, lay)
+        paint_still_board(painter, snapshot, lay)
 
 
 def _board(
@@ -128,8 +128,8 @@ def _board(
     _still_board(painter, snapshot, report, style, rect, ground=ground)
     lay = board_layout(snapshot.program.workload, style, _board_place(snapshot, style, rect)[0])
     if ground:
-        paint_still_board(painter, snapshot, style, lay)
-    paint_live_board(painter, snapshot, style, lay, Marks(report.row))
+        paint_still_board(painter, snapshot, lay)
+    paint_live_board(painter, snapshot, lay, Marks(report.row))
 
 
 def _moving_board(
@@ -146,8 +146,8 @@ def _moving_board(
     view = at_row(motion, share, Viewport(), report.row) if ground else Viewport()
     lay = moving_layout(motion, style, _board_place(motion.after, style, rect)[0], view)
     ground = ground and not (over and view == Viewport())
-    paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
-    paint_flights(painter, motion, share, style, lay)
+    paint_moving_board(painter, motion, share, lay, Marks(report.row), ground=ground)
+    paint_flights(painter, motion, share, lay)
 
 
 SCENES = {

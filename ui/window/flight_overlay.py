@@ -64,7 +64,7 @@ class FlightOverlay(QWidget):
             return
         now = QRegion()
         origin, lay = self._origin(), self._board.board_layout()
-        for tile in in_flight(self._motion, share, self._board.style_now, lay, self._berths()):
+        for tile in in_flight(self._motion, share, lay, self._berths()):
             whole = tile.path.boundingRect().united(tile.box).united(tile.home)
             around = whole.translated(origin).toAlignedRect()
             now += around.adjusted(-_AROUND, -_AROUND, _AROUND, _AROUND)
@@ -88,5 +88,5 @@ class FlightOverlay(QWidget):
         with painting(self) as painter:
             if self._motion is not None:
                 painter.translate(self._origin())
-                style, lay = self._board.style_now, self._board.board_layout()
-                paint_flights(painter, self._motion, self._share, style, lay, self._berths())
+                lay = self._board.board_layout()
+                paint_flights(painter, self._motion, self._share, lay, self._berths())

@@ -86,7 +86,7 @@ def test_a_tile_is_seen_in_the_picture(tmp_path):
     )
     now, style = trace.snapshot(visit), Style(DARK)
     pixels, lay = painted(now, style, (1280, 720))
-    place = board_picture(now, style, lay)
+    place = board_picture(now, lay)
     assert place is not None
     q, k = (np.array(QColor(DARK.tensor(name)).getRgb()[:3]) for name in "QK")
     for key, colour in enumerate(colours(49), start=1):
@@ -121,7 +121,7 @@ def test_the_picture_lies_in_room_that_nothing_else_has(size, side, heads, tmp_p
     now = opened(path, 16).snapshot(0)
     for room in (size, (round(0.4 * size[0]), round(0.82 * size[1]))):
         lay = board_layout(now.program.workload, style, QRectF(0, 0, *room))
-        place = board_picture(now, style, lay)
+        place = board_picture(now, lay)
         if place is None and heads == "shared" and room != size:
             continue  # the words about shared heads have its room
         assert lay.rect.contains(place)

@@ -30,7 +30,7 @@ def under_the_mouse(now: Snapshot) -> set[Cell]:
     lay = board_layout(now.program.workload, style, ROOM)
     places = product(range(0, int(ROOM.width()), STEP), range(0, int(ROOM.height()), STEP))
     points = [QPointF(x, y) for x, y in places]
-    found = {locate(lay, point) or partial_at(now, style, lay, point) for point in points}
+    found = {locate(lay, point) or partial_at(now, lay, point) for point in points}
     return found - {None}
 
 

@@ -110,9 +110,10 @@ def test_a_gradient_has_the_colours_of_what_it_is_of(theme):
 def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo):
     """Of both signs alike, so that nothing is the middle of the map."""
     visit, names = tile(demo, 0, 2, 1), list[str]()
+    lay = board_layout(demo.workload, STYLE, RECT)
     for op in range(len(demo.program.ops(visit))):
         now = demo.snapshot(visit, op)
-        found, shown = now.newest_pairs, shown_current(now, DARK)
+        found, shown = now.newest_pairs, shown_current(now, lay)
         if found is None:
             assert shown is None
             continue
@@ -144,7 +145,7 @@ def test_a_tile_that_is_computed_again_flashes(demo, monkeypatch):
         motion = Motion(*(trace.snapshot(visit, each) for each in (op - 1, op)))
         lay = board_layout(trace.workload, STYLE, RECT)
         image = painted(
-            lambda painter: paint_moving_board(painter, motion, share, STYLE, lay, Marks()),
+            lambda painter: paint_moving_board(painter, motion, share, lay, Marks()),
             900,
             640,
         )

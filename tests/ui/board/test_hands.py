@@ -36,7 +36,7 @@ def drawn(trace: Trace, op: int, share: float = 1.0) -> QImage:
         return picture(lambda painter: paint_board(painter, now, style, RECT), 900, 640)
     motion, marks = Motion(trace.snapshot(0, op - 1), now), Marks()
     return picture(
-        lambda painter: paint_moving_board(painter, motion, share, style, lay_of(trace), marks),
+        lambda painter: paint_moving_board(painter, motion, share, lay_of(trace), marks),
         900,
         640,
     )
@@ -58,7 +58,7 @@ def test_clocks_lie_beside_their_rows_and_below_their_keys(name: str, size) -> N
         turning = trace.snapshot(0, op).turned_now
         for view in (Viewport(), Viewport(3.0, 2.0, 1.0)):
             lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, *size), view)
-            places, box = hand_places(turning, Style(DARK), lay), lay.boxes["S"]
+            places, box = hand_places(turning, lay), lay.boxes["S"]
             assert places.by_key is keys
             assert places.rows
             assert places.pairs[0] == 0
@@ -80,9 +80,9 @@ def test_the_explained_row_has_clocks_where_not_all_have() -> None:
     trace = run("causal")
     turning = trace.snapshot(0, 1).turned_now
     lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, 420, 320))
-    assert len(hand_places(turning, Style(DARK), lay).rows) < trace.workload.seqlen_q
+    assert len(hand_places(turning, lay).rows) < trace.workload.seqlen_q
     for row in range(8, 40):
-        assert row in hand_places(turning, Style(DARK), lay, row).rows
+        assert row in hand_places(turning, lay, row).rows
 
 
 @pytest.mark.parametrize("name", DEMOS)

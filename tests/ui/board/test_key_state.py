@@ -47,7 +47,7 @@ def test_it_lies_in_the_place_of_tiles_that_are_never_formed(number: int) -> Non
             lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, width, height))
             assert "m" not in lay.boxes
             assert "m" not in lay.labels
-            places = state_places(now, Style(DARK), lay)
+            places = state_places(now, lay)
             assert lay.boxes["S"].contains(places.card)
             for part in (places.state, places.added, places.title, *places.names):
                 assert part.isNull() or places.card.contains(part)
@@ -63,7 +63,7 @@ def test_a_magnified_tile_is_not_covered() -> None:
     for index in range(4):
         now = trace.snapshot(index)
         lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, 900, 700), Viewport(3.0, 4, 6))
-        places = state_places(now, Style(DARK), lay)
+        places = state_places(now, lay)
         tile = lay.tile(now.visit.rows, now.visit.cols)
         assert places is None or not places.card.intersects(tile)
 
@@ -93,6 +93,6 @@ def test_the_state_changes_its_picture_when_it_is_updated() -> None:
         painted(lambda p, now=now: paint_board(p, now, style, rect), 900, 700) for now in states
     )
     lay = board_layout(trace.workload, style, rect)
-    places = state_places(trace.snapshot(1), style, lay)
+    places = state_places(trace.snapshot(1), lay)
     card = places.state.toRect()
     assert before.copy(card) != after.copy(card)

@@ -73,7 +73,7 @@ def test_what_splits_have_left_is_lit_where_a_formula_reads_or_stores_it(name: s
     tried = set()
     for now, w in states(name):
         lay = board_layout(w, STYLE, RECT)
-        places = split_places(now, STYLE, lay)
+        places = split_places(now, lay)
         if not places or not now.split_tensors:
             continue
         lit = {s: lit_partials(now, STYLE, place, s) for s, place in places.items()}

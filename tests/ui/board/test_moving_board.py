@@ -56,8 +56,8 @@ def painted(
     image.fill(QColor(style.theme.panel))
     with QPainter(image) as painter:
         if afresh:
-            paint_still_board(painter, motion.after, style, lay)
-        paint_moving_board(painter, motion, share, style, lay, marks, ground=not afresh)
+            paint_still_board(painter, motion.after, lay)
+        paint_moving_board(painter, motion, share, lay, marks, ground=not afresh)
     return image
 
 
@@ -112,10 +112,10 @@ def test_an_op_without_a_gesture_of_its_own_says_what_it_does(demo, tables, said
     drawn = record_texts(monkeypatch, scene)
     lay = board_layout(trace.workload, Style(DARK), RECT)
     for motion in ops_of(trace):
-        picture(lambda p, m=motion: paint_gesture(p, m, 0.5, Style(DARK), lay, 2))
+        picture(lambda p, m=motion: paint_gesture(p, m, 0.5, lay, 2))
     words = " ".join(each.text for each in drawn)  # in lines, where one is too long
     assert said.strip() in words
-    places = state_places(trace.snapshot(0), Style(DARK), lay)
+    places = state_places(trace.snapshot(0), lay)
     assert places is None or not any(places.card.intersects(each.ink) for each in drawn)
 
 
@@ -130,7 +130,7 @@ def test_the_score_that_changes_most_is_the_engines(monkeypatch):
     most = int(np.argmax(np.abs(s - 2 * np.tanh(s / 2))))
     drawn = record_texts(monkeypatch, scene)
     lay = board_layout(trace.workload, Style(DARK), RECT)
-    picture(lambda p: paint_gesture(p, motion, 0.5, Style(DARK), lay, row))
+    picture(lambda p: paint_gesture(p, motion, 0.5, lay, row))
     pair = f"{number_text(float(s[most]))} → {number_text(float(2 * np.tanh(s[most] / 2)))}"
     said = " ".join(each.text for each in drawn)
     assert said == f"each score s becomes 2 · tanh(s / 2): {pair}"
@@ -142,7 +142,7 @@ def test_words_about_an_op_stand_beside_the_matrices(demo, monkeypatch):
     drawn, said = record_texts(monkeypatch, scene), 0
     lay = board_layout(trace.workload, Style(DARK), RECT)
     for motion in ops_of(trace):
-        picture(lambda p, m=motion: paint_gesture(p, m, 0.5, Style(DARK), lay, 2))
+        picture(lambda p, m=motion: paint_gesture(p, m, 0.5, lay, 2))
         for each in drawn:
             assert not any(box.intersects(each.ink) for box in lay.boxes.values()), each.text
             assert lay.rect.contains(each.ink)

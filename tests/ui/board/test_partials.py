@@ -54,7 +54,7 @@ def painted(now: Snapshot, size: tuple[int, int], theme: str = "dark") -> np.nda
 def test_each_split_stands_below_its_keys_and_inside_the_board(qapp, trace, size):
     now, style = trace.snapshot(18, 4), Style(THEMES["dark"])
     lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
-    places = split_places(now, style, lay)
+    places = split_places(now, lay)
     assert list(places) == [0, 1, 2]
     boxes = [*lay.boxes.values(), lay.caption, lay.legend, lay.split_names]
     for split, place in places.items():
@@ -70,17 +70,17 @@ def test_a_part_appears_with_its_store(qapp, trace):
     lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
     last = len(trace.program.ops(2)) - 1
     before, after = (painted(trace.snapshot(2, op), size) for op in (last - 1, last))
-    for split, place in split_places(trace.snapshot(2), style, lay).items():
+    for split, place in split_places(trace.snapshot(2), lay).items():
         part = np.s_[int(place.top()) : int(place.bottom()), int(place.left()) : int(place.right())]
         assert (before[part] != after[part]).any() == (split == 0)
 
 
 def test_the_pointer_reads_what_a_split_left(panel, trace):
     lay, now = panel.board_layout(), trace.snapshot(18, 4)
-    place = split_places(now, Style(THEMES["dark"]), lay)[1]
+    place = split_places(now, lay)[1]
     for x, cell in ((0.05, Cell("LSE_partial", 2, 0, 1)), (0.99, Cell("O_partial", 2, 7, 1))):
         at = QPointF(place.left() + x * place.width(), place.top() + 0.6 * place.height())
-        assert partial_at(now, Style(THEMES["dark"]), lay, at) == cell
+        assert partial_at(now, lay, at) == cell
         with_move = at.toPoint()
         mouse(panel, mouse_move(), with_move, LEFT.NoButton)
         assert panel.hit == cell
@@ -99,7 +99,7 @@ def test_a_press_on_a_part_chooses_its_row_and_cell(panel, qtbot):
 
     lay = panel.board_layout()
     snapshot = simulate(SCENARIOS / "split-kv.toml").snapshot(18, 4)
-    place = split_places(snapshot, Style(THEMES["dark"]), lay)[2]
+    place = split_places(snapshot, lay)[2]
     at = QPointF(place.right() - 3, place.top() + 3).toPoint()
     rows, cells = [], []
     panel.row_chosen.connect(rows.append)
@@ -126,7 +126,7 @@ def test_what_is_joined_leaves_the_splits_and_what_is_divided_stays_in_o(qapp, t
             image = QImage(1200, 760, QImage.Format.Format_RGB32)
             image.fill(QColor(DARK.panel))
             with QPainter(image) as painter:
-                paint_moving_board(painter, motion, share, Style(DARK), lay, Marks(row=0))
+                paint_moving_board(painter, motion, share, lay, Marks(row=0))
             pictures.append(image.copy(box))
         moved[op.name] = pictures[0] != pictures[1]
     assert moved.pop("normalise") is False

@@ -49,7 +49,7 @@ def laid(name: str, size: tuple[int, int] = (760, 560), scale: float = 1.0) -> B
 
 
 def mark(pointer: Pointer, name: str = "flash2", **more: Any) -> PointMark:
-    found = point_marks((pointer,), demo(name).workload, Style(DARK), laid(name, **more))
+    found = point_marks((pointer,), demo(name).workload, laid(name, **more))
     assert len(found) == 1
     return found[0]
 
@@ -85,7 +85,7 @@ def test_marks_are_on_the_board_and_not_over_words(pointer, size) -> None:
 
 def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
     pair = (Pointer(tile=(1, 2)), Pointer(tile=(2, 1)))
-    found = point_marks(pair, demo("flash2").workload, Style(DARK), laid("flash2"))
+    found = point_marks(pair, demo("flash2").workload, laid("flash2"))
     alone = mark(pair[0])
     assert found[1].ring.contains((alone.tip + alone.tail) * 0.5 + QPointF(-8, 8))
     arrow = QRectF((found[0].tip + found[0].tail) * 0.5, found[0].tail).normalized()
@@ -96,7 +96,7 @@ def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
         lay = laid("flash2", (round(760 * scale), round(560 * scale)), scale)
         boxes = [
             QRectF(one.tip, one.tail).normalized().adjusted(-8, -8, 8, 8)
-            for one in point_marks(pair, demo("flash2").workload, Style(DARK, scale), lay)
+            for one in point_marks(pair, demo("flash2").workload, lay)
         ]
         assert not boxes[0].intersects(boxes[1])
 
@@ -118,14 +118,14 @@ def test_what_is_out_of_sight_has_no_mark() -> None:
     w, style = demo("flash2").workload, Style(DARK)
     lay = board_layout(w, style, QRectF(0, 0, 760, 560), Viewport(3.0, 0, 0))
     away = (Pointer(tile=(3, 4)), Pointer(row=12), Pointer(cell=Cell("S", 12, 12)))
-    assert point_marks(away, w, style, lay) == ()
-    assert len(point_marks((Pointer(tile=(0, 0)),), w, style, lay)) == 1
+    assert point_marks(away, w, lay) == ()
+    assert len(point_marks((Pointer(tile=(0, 0)),), w, lay)) == 1
 
 
 def test_what_another_run_lacks_has_no_mark() -> None:
-    w, style, lay = demo("flash2").workload, Style(DARK), laid("flash2")
+    w, lay = demo("flash2").workload, laid("flash2")
     gone = (Pointer(tile=(90, 90)), Pointer(row=900), Pointer(cell=Cell("S", 900, 900)))
-    assert point_marks(gone, w, style, lay) == ()
+    assert point_marks(gone, w, lay) == ()
 
 
 # --- what is painted --------------------------------------------------------------------------

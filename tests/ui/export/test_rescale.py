@@ -81,7 +81,7 @@ def board(motion: Motion, share: float, lay: BoardLayout, row: int) -> QImage:
     image.fill(QColor(STYLE.theme.panel))
     with QPainter(image) as painter:
         if 0 < share < 1:
-            paint_moving_board(painter, motion, share, STYLE, lay, Marks(row))
+            paint_moving_board(painter, motion, share, lay, Marks(row))
         else:
             paint_board(painter, motion.at(share), STYLE, RECT, row=row)
     return image

@@ -300,15 +300,14 @@ def test_the_board_names_faults_at_every_size(width, height, scale, names):
     labels = fault_labels(trace.workload.scenario)
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, fault_marks)
-        header = board_layout(trace.workload, style, rect).header
+        lay = board_layout(trace.workload, style, rect)
         painted(lambda p: paint_board(p, now, style, rect))
         written = record_texts(patch, board_text)
-        painted(lambda p: board_text.paint_words(p, now, style, board_layout(
-            trace.workload, style, rect)))  # fmt: skip
+        painted(lambda p: board_text.paint_words(p, now, lay))
     marks = [one for one in drawn if one.text in labels]
     assert marks
     assert not marks[0].cut
-    assert header.contains(marks[0].ink)
+    assert lay.header.contains(marks[0].ink)
     assert all(not marks[0].ink.intersects(one.ink) for one in written)
 
 

@@ -150,7 +150,7 @@ def test_where_tiles_rise_the_board_sends_them_to_hbm() -> None:
     berths = berths_of("tilted", motion, style, QRectF(510, 0, 400, 190))
     seen = 0
     for n in range(1, 200):
-        for tile in in_flight(motion, n / 200, style, board, berths):
+        for tile in in_flight(motion, n / 200, board, berths):
             seen += 1
             assert tile.out < 0.5
             low = berths[tile.move.tensor][0]

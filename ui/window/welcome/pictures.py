@@ -105,8 +105,8 @@ def _fitting(style: Style, rect: QRectF, room: tuple[float, float] = _ROOM) -> S
 
 def _paint_moving(painter: QPainter, motion: Motion, style: Style, place: QRectF, row: int) -> None:
     lay = moving_layout(motion, style, place)
-    paint_still_board(painter, motion.after, style, lay)
-    paint_moving_board(painter, motion, _HALF, style, lay, Marks(row), ground=False)
+    paint_still_board(painter, motion.after, lay)
+    paint_moving_board(painter, motion, _HALF, lay, Marks(row), ground=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,7 +180,7 @@ def _svg(now: Snapshot, row: int, scene: str, theme: Theme, size: tuple[int, int
     from PySide6.QtCore import QBuffer, QByteArray, QSize
     from PySide6.QtGui import QPainter
 
-    from ui.export.scenes import SceneMoment
+    from ui.export.scenes import scene_moment
     from ui.export.writers.vector import finished_svg, new_svg
 
     _start_qt()
@@ -188,7 +188,7 @@ def _svg(now: Snapshot, row: int, scene: str, theme: Theme, size: tuple[int, int
     buffer = QBuffer(data)  # Qt does not keep what it draws on
     generator = new_svg(buffer, QSize(*size))
     with QPainter(generator) as painter:
-        SceneMoment(scene, now, row_report(now, row), theme, size).paint(painter)
+        scene_moment(scene, now, row_report(now, row), theme, size).paint(painter)
     return finished_svg(bytes(data.data()), None).decode("utf-8")
 
 

@@ -58,17 +58,15 @@ def measure_ui() -> Iterator[Measurement]:
 
 def _painting(name: str, scenario: Scenario) -> Measurement:
     """Measure painting the whole scene, another op each time."""
-    from PySide6.QtCore import QRectF, QSizeF
     from PySide6.QtGui import QImage, QPainter
 
     from tests.bench.floors import RecordingPainter, Strokes
-    from ui.export.composed import paint_scene, scene_style
+    from ui.export.scenes import scene_moment
     from ui.look.theme import DARK
     from ui.widgets.application import application
 
     application()
     trace = simulate(scenario)
-    style, rect = scene_style(DARK, QSizeF(*PICTURE)), QRectF(0, 0, *PICTURE)
     image = QImage(*PICTURE, QImage.Format.Format_RGB32)
     middle = len(trace) // 2
     ops = [(visit, op) for visit in range(middle, min(middle + 8, len(trace)))
@@ -77,13 +75,14 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
     for n in turns(len(ops), 6):
         snapshot = trace.snapshot(*ops[n])
         report = row_report(snapshot, snapshot.visit.rows.start + 3)
+        moment = scene_moment("scene", snapshot, report, DARK, PICTURE)
         with QPainter(image) as painter:
             started = time.perf_counter()
-            paint_scene(painter, snapshot, report, style, rect)
+            moment.paint(painter)
             times.append(time.perf_counter() - started)
         strokes = Strokes()
         with RecordingPainter(image, strokes) as painter:
-            paint_scene(painter, snapshot, report, style, rect)
+            moment.paint(painter)
         with QPainter(image) as painter:
             started = time.perf_counter()
             strokes.paint(painter)
@@ -94,36 +93,35 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
 
 def _moving(size: tuple[int, int], words: str, scenario: Scenario) -> Measurement:
     """Measure a frame between two states, of each op of a visit, over what stays of the scene."""
-    from PySide6.QtCore import QRectF, QSizeF
     from PySide6.QtGui import QImage, QPainter
 
     from simulator.program.playback import Cursor, Granularity, step
     from simulator.run.motion import Motion
     from tests.bench.floors import paint_six_images
-    from ui.export.composed import paint_moving_scene, paint_still_scene, scene_style
+    from ui.export.scenes import scene_moment
     from ui.look.theme import DARK
     from ui.widgets.application import application
 
     application()
     trace = simulate(scenario)
-    style, rect = scene_style(DARK, QSizeF(*size)), QRectF(0, 0, *size)
     still, image = (QImage(*size, QImage.Format.Format_RGB32) for _ in range(2))
     visit, times, floors = len(trace) // 2, [], []
     for op in range(len(trace.program.ops(visit))):
         before = step(trace.program, Cursor(visit, op), Granularity.OP, forward=False)
         motion = Motion(trace.snapshot(before.visit, before.op), trace.snapshot(visit, op))
         report = row_report(motion.after, motion.after.visit.rows.start + 3)
+        moment = scene_moment("scene", motion.after, report, DARK, size)
         with QPainter(still) as painter:
-            paint_still_scene(painter, motion.after, report, style, rect)
+            moment.paint_around(painter, ground=True)
         for n in range(1, 12):
             started = time.perf_counter()
             with QPainter(image) as painter:
                 painter.drawImage(0, 0, still)
-                paint_moving_scene(painter, motion, n / 12, report, style, rect)
+                moment.paint_moving(painter, motion, n / 12)
             times.append(time.perf_counter() - started)
             started = time.perf_counter()
             with QPainter(image) as painter:
-                paint_six_images(painter, style, rect)
+                paint_six_images(painter, moment.style, moment.rect)
             floors.append(time.perf_counter() - started)
     name = f"a frame in motion at {size[0]}x{size[1]}, {words}, median"
     return measured(name, "ms", times, floors, SIX_IMAGES, target=16, most=2)

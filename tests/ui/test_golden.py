@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import SCENARIOS
 from simulator.run.row_report import row_report
 from simulator.run.trace import simulate
 from ui.board.board import paint_board
-from ui.export.composed import paint_scene, scene_style
+from ui.export.scenes import scene_moment
 from ui.look.theme import THEMES, Style
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
@@ -77,12 +77,8 @@ def test_board(qapp, tmp_path, name, visit, op, theme):
 def test_scene(qapp, tmp_path):
     snapshot = simulate(SCENARIOS / "flash2.toml").snapshot(8, 4)
     report, size = row_report(snapshot, 7), (1280, 720)
-    style = scene_style(THEMES["dark"], QSizeF(*size))
-
-    def paint(painter):
-        paint_scene(painter, snapshot, report, style, QRectF(0, 0, *size))
-
-    check_golden(painted(size, "dark", paint), "scene-flash2", tmp_path)
+    moment = scene_moment("scene", snapshot, report, THEMES["dark"], size)
+    check_golden(painted(size, "dark", moment.paint), "scene-flash2", tmp_path)
 
 
 def test_a_changed_picture_is_noticed(qapp, tmp_path, monkeypatch):

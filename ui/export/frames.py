@@ -19,7 +19,7 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from ui.export.scenes import SceneMoment, moments_of
+from ui.export.scenes import SceneMoment, scene_moment
 from ui.export.timeline import FrameMoment, Still, Timeline
 from ui.look.theme import Theme
 
@@ -127,7 +127,7 @@ class RunFrames:
         """Do nothing, because a frame takes little time."""
 
     def _shown(self, cursor: Cursor) -> SceneMoment:
-        return SceneMoment(self._scene, *self._state(cursor), self._theme, self.size)
+        return scene_moment(self._scene, *self._state(cursor), self._theme, self.size)
 
     def close(self) -> None:
         """Forget the picture of the still parts."""
@@ -141,18 +141,16 @@ class RunFrames:
             return
         before, _ = self._state(moment.before)
         shown = self._shown(moment.cursor)
-        after, report, style, rect = shown.snapshot, shown.report, shown.style, shown.rect
-        if self._motion is None or self._motion.after is not after:
-            self._motion = Motion(before, after)
-        spec = moments_of(self._scene)
+        if self._motion is None or self._motion.after is not shown.snapshot:
+            self._motion = Motion(before, shown.snapshot)
         if self._still is None or self._still[0] != moment.cursor:
             image = new_image(self)
             image.fill(Qt.GlobalColor.transparent)
             with QPainter(image) as inner:
-                spec.still(inner, after, report, style, rect, ground=ground)
+                shown.paint_kept(inner, ground=ground)
             self._still = moment.cursor, image
         painter.drawImage(0, 0, self._still[1])
-        spec.moving(painter, self._motion, moment.phase, report, style, rect, ground=ground)
+        shown.paint_moving(painter, self._motion, moment.phase, ground=ground)
 
 
 class Excerpt:

@@ -26,7 +26,7 @@ from simulator.run.trace import Trace
 from ui.board.words import header_choices
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.frames import FrameSource, RunFrames, RunStates
-from ui.export.scenes import SceneMoment
+from ui.export.scenes import scene_moment
 from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
 from ui.look.theme import THEMES
@@ -247,7 +247,7 @@ class RunPages:
         sheets, (snapshot, report) = self.sheets[0], self._state(self._stops[n].cursor)
         if not sheets.small:
             return None
-        shown = SceneMoment(self._scene, snapshot, report, THEMES["dark"], self.size)
+        shown = scene_moment(self._scene, snapshot, report, THEMES["dark"], self.size)
         return Values(place_of(shown.board), 0, sheets.take(snapshot))
 
     def description(self, n: int) -> str:
@@ -263,14 +263,16 @@ class RunPages:
         stop = self._stops[n]
         before, _ = self._state(stop.before or stop.cursor)
         after, report = self._state(stop.cursor)
-        shown = SceneMoment(self._scene, after, report, THEMES[theme], self.size)
+        shown = scene_moment(self._scene, after, report, THEMES[theme], self.size)
         still = PictureLayer(shown.paint_still, (theme, stop.cursor))
         if stop.before is None or k == BETWEEN:
             return still, PictureLayer(shown.paint_live)
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
         share = moved(MOVING * (k + 0.5) / BETWEEN)
-        return still, PictureLayer(partial(shown.paint_moving, motion=self._motion, share=share))
+        return still, PictureLayer(
+            partial(shown.paint_moving, motion=self._motion, share=share, over=True)
+        )
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return the film of step `n`: all ops of a tile; None where steps are not tiles."""

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
-from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QImage, QPainter
 
 from simulator.lesson.reader import load_lesson
@@ -20,10 +19,9 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import DEMO, make, still
-from ui.export.composed import scene_style
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.scenes import moments_of
+from ui.export.scenes import scene_moment
 from ui.export.stepping import BETWEEN, MOST, RunPages, stops_of
 from ui.export.writers.fragments import edits
 from ui.export.writers.metadata import read_scenario
@@ -303,7 +301,6 @@ def test_layers_of_a_picture_show_what_a_film_shows(scene):
     application()
     trace, size, visit, k = simulate(DEMO), (960, 540), 2, 2
     pages = RunPages(trace, range(visit, visit + 1), scene, size)
-    style, place = scene_style(THEMES["dark"], QSizeF(*size)), QRectF(0, 0, *size)
     ops = trace.program.ops(visit)
     assert any(op.gesture is Gesture.SHRINK for op in ops), "the camera moves"
     for n in range(1, len(ops)):
@@ -319,7 +316,7 @@ def test_layers_of_a_picture_show_what_a_film_shows(scene):
             for layer in layers:
                 layer.paint(painter)
         with QPainter(film) as painter:
-            spec = moments_of(scene)
-            spec.still(painter, after, report, style, place, ground=True)
-            spec.moving(painter, motion, share, report, style, place, ground=True)
+            moment = scene_moment(scene, after, report, THEMES["dark"], size)
+            moment.paint_kept(painter, ground=True)
+            moment.paint_moving(painter, motion, share)
         assert shown == film, ops[n].name

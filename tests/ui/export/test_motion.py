@@ -20,13 +20,7 @@ from tests.helpers.demos import first_users
 from tests.helpers.runs import trace_of
 from ui.board.flights import in_flight
 from ui.board.layout import board_layout
-from ui.export.composed import (
-    paint_moving_scene,
-    paint_scene,
-    paint_still_scene,
-    scene_places,
-    scene_style,
-)
+from ui.export.scenes import ComposedMoment, scene_places, scene_style
 from ui.look.theme import THEMES, Style
 
 FRAMES = 42
@@ -41,10 +35,11 @@ def frame(motion: Motion, share: float, style: Style) -> QImage:
     report = row_report(shown, shown.visit.rows.start)
     with QPainter(image) as painter:
         if 0 < share < 1:
-            paint_still_scene(painter, motion.after, report, style, RECT)
-            paint_moving_scene(painter, motion, share, report, style, RECT)
+            moment = ComposedMoment(motion.after, report, style, RECT)
+            moment.paint_around(painter, ground=True)
+            moment.paint_moving(painter, motion, share)
         else:
-            paint_scene(painter, motion.at(share), report, style, RECT)
+            ComposedMoment(motion.at(share), report, style, RECT).paint(painter)
     return image
 
 
@@ -103,7 +98,7 @@ def test_it_begins_with_the_state_before_and_ends_with_the_state_after(motions):
             whole = QImage(960, 540, QImage.Format.Format_RGB32)
             report = row_report(now, now.visit.rows.start)
             with QPainter(whole) as painter:
-                paint_scene(painter, now, report, style, RECT)
+                ComposedMoment(now, report, style, RECT).paint(painter)
             fresh = Motion(motion.before, motion.after)
             assert frame(fresh, share, style) == whole
 
@@ -128,7 +123,7 @@ def test_tiles_that_fly_stay_in_the_picture_and_are_seen(motions):
             continue
         for share in np.linspace(0.02, 0.98, 25):
             lay = board_layout(motion.after.program.workload, style, board)
-            for tile in in_flight(motion, float(share), style, lay):
+            for tile in in_flight(motion, float(share), lay):
                 assert RECT.contains(tile.box)
                 assert min(tile.box.width(), tile.box.height()) >= 4
                 seen += 1

@@ -33,8 +33,8 @@ from ui.board.board import paint_board
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import board_layout
 from ui.board.words import describe
-from ui.export.composed import paint_scene, scene_style
 from ui.export.picture import WidgetPicture
+from ui.export.scenes import ComposedMoment, scene_moment
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import ulp_text
 from ui.panels.exactness import painter as scene
@@ -346,8 +346,7 @@ def test_the_exported_scene_bears_the_mark():
         now = demo("causal", faults).snapshot(4)
         image = QImage(1280, 720, QImage.Format.Format_RGB32)
         painter = QPainter(image)
-        rect = QRectF(0, 0, 1280, 720)
-        paint_scene(painter, now, row_report(now, 40), scene_style(DARK, rect.size()), rect)
+        scene_moment("scene", now, row_report(now, 40), DARK, (1280, 720)).paint(painter)
         painter.end()
         assert has_colour(image.copy(0, 0, 400, 32), DARK.bad) is there
 
@@ -366,7 +365,7 @@ def test_every_picture_survives_every_fault(algorithm, faults):
             image = QImage(900, 560, QImage.Format.Format_RGB32)
             painter = QPainter(image)
             report = row_report(now, now.visit.rows.start + 2)
-            paint_scene(painter, now, report, Style(DARK), rect)
+            ComposedMoment(now, report, Style(DARK), rect).paint(painter)
             paint_exactness(painter, now, model, Style(DARK), rect, row=report.row)
             painter.end()
             assert not image.isNull()

@@ -415,7 +415,7 @@ def test_keys_are_listed(window):
 def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypatch):
     from PySide6.QtGui import QImage, QPainter
 
-    from ui.export.scenes import SceneMoment
+    from ui.export.scenes import scene_moment
 
     window = open_window("causal")
     target = tmp_path / "picture.png"
@@ -424,7 +424,7 @@ def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypa
     view, theme, size = window.session.view, window.style_now.theme, (1920, 1080)
     expected = QImage(*size, QImage.Format.Format_RGB32)
     with QPainter(expected) as painter:
-        SceneMoment("scene", view.snapshot, view.report, theme, size).paint(painter)
+        scene_moment("scene", view.snapshot, view.report, theme, size).paint(painter)
     assert QImage(str(target)).convertToFormat(expected.format()) == expected
 
 

@@ -46,6 +46,7 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.talk.lesson_player import LessonPlayer
 from ui.widgets.drops import leave_drops
+from ui.widgets.parts import with_parts
 from ui.widgets.replace import ask_replace
 
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
@@ -182,14 +183,10 @@ class ExportDialog(QDialog):
         self.close_button = self.buttons.addButton(
             "Close", QDialogButtonBox.ButtonRole.RejectRole
         )  # a standard button would have an icon of the desktop's
-        column = QVBoxLayout(self)
         self._form = QWidget()
         form.setContentsMargins(0, 0, 0, 0)
         self._form.setLayout(form)
-        column.addWidget(self._form)
-        column.addWidget(self.words)
-        column.addWidget(self.bar)
-        column.addWidget(self.buttons)
+        with_parts(QVBoxLayout(self), self._form, self.words, self.bar, self.buttons)
         self.bar.hide()
         self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
         self.setMinimumWidth(round(self._style.px(520)))
@@ -563,11 +560,7 @@ def _number(name: str, low: int, high: int, value: int) -> QSpinBox:
 def _row(*widgets: QWidget) -> QWidget:
     """Return widgets next to each other, the first as wide as possible."""
     out = QWidget()
-    row = QHBoxLayout(out)
-    row.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        row.addWidget(widget)
-    row.setStretch(0, 1)
+    with_parts(QHBoxLayout(out), (widgets[0], 1), *widgets[1:], margin=0)
     return out
 
 

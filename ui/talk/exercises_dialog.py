@@ -36,6 +36,7 @@ from ui.talk.record_fields import sheet
 from ui.talk.window import LessonWindow
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.drops import leave_drops
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 T = TypeVar("T")
@@ -157,39 +158,22 @@ class ExercisesDialog(QDialog):
         self.says.setAccessibleName("What is said of the answer")
 
     def _assemble(self) -> None:
-        head = QHBoxLayout()
-        head.addWidget(self.lessons, 1)
         label = QLabel("Seed")
         label.setBuddy(self.seed)
-        head.addWidget(label)
-        head.addWidget(self.seed)
-        steps = QHBoxLayout()
-        steps.addWidget(self.place, 1)
-        steps.addWidget(self.back)
-        steps.addWidget(self.next)
+        head = with_parts(QHBoxLayout(), (self.lessons, 1), label, self.seed)
+        steps = with_parts(QHBoxLayout(), (self.place, 1), self.back, self.next)
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.ask)
-        column.addLayout(self.option_column)
-        column.addWidget(self.line)
-        column.addWidget(self.code, 1)
-        column.addWidget(self.says)
-        column.addStretch(1)
+        with_parts(
+            QVBoxLayout(inner), self.ask, self.option_column, self.line, (self.code, 1), self.says,
+            1, margin=0,
+        )  # fmt: skip
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(inner)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.check)
-        buttons.addWidget(self.show_answer)
-        buttons.addStretch(1)
-        whole = QVBoxLayout(self)
-        whole.addLayout(head)
-        whole.addLayout(steps)
-        whole.addWidget(area, 1)
-        whole.addLayout(buttons)
+        buttons = with_parts(QHBoxLayout(), self.check, self.show_answer, 1)
+        with_parts(QVBoxLayout(self), head, steps, (area, 1), buttons)
 
     def _connect(self) -> None:
         self.lessons.currentIndexChanged.connect(self._draw)

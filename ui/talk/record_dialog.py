@@ -55,6 +55,7 @@ from ui.talk.record_fields import (
 )
 from ui.talk.window import LessonWindow
 from ui.widgets.drops import leave_drops
+from ui.widgets.parts import with_parts
 
 ADD, PREVIEW = "add step", "caption preview"
 """Kinds of the tasks."""
@@ -159,18 +160,16 @@ class RecordDialog(QDialog):
         grid = QGridLayout(self._form)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(gap)
-        left, right = QVBoxLayout(), QVBoxLayout()
         title = QLabel("&Title")
         title.setBuddy(self.title_edit)
-        left.addWidget(title)
-        left.addWidget(self.title_edit)
-        left.addWidget(self.caption, 2)
-        left.addWidget(QLabel("Preview"))
-        left.addWidget(self.preview, 3)
-        for field, share in ((self.question, 2), (self.answer, 2), (self.notes, 3)):
-            right.addWidget(field, share)
+        left = with_parts(
+            QVBoxLayout(), title, self.title_edit, (self.caption, 2), QLabel("Preview"),
+            (self.preview, 3), gap=gap // 2,
+        )  # fmt: skip
+        right = with_parts(
+            QVBoxLayout(), (self.question, 2), (self.answer, 2), (self.notes, 3), gap=gap // 2
+        )
         for n, column in enumerate((left, right)):
-            column.setSpacing(gap // 2)
             grid.addLayout(column, 0, n)
             grid.setColumnStretch(n, 3 - n)
         grid.setRowStretch(0, 1)
@@ -191,11 +190,7 @@ class RecordDialog(QDialog):
         )
         for button in (self.add_button, self.cancel_button):
             button.setAutoDefault(False)  # Enter in the title must not close the dialog
-        column = QVBoxLayout(self)
-        column.setSpacing(gap)
-        column.addWidget(scroll, 1)
-        column.addWidget(self.words)
-        column.addWidget(self.buttons)
+        with_parts(QVBoxLayout(self), (scroll, 1), self.words, self.buttons, gap=gap)
         self.words.setMinimumHeight(2 * self.words.fontMetrics().lineSpacing())
         self._fit(scroll)
 
@@ -203,17 +198,12 @@ class RecordDialog(QDialog):
         """Return the rows for the step's pointers and playing, and for its lesson."""
         form = QFormLayout()
         points = QWidget()
-        row = QHBoxLayout(points)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(round(self._style.px(16)))
-        for box in self.point_boxes.values():
-            row.addWidget(box)
-        row.addStretch(1)
+        boxes = self.point_boxes.values()
+        with_parts(QHBoxLayout(points), *boxes, 1, margin=0, gap=round(self._style.px(16)))
         form.addRow("&Points at", points)
         form.addRow("Pla&ys", self.play_box)
         form.addRow("&Lesson file", self.target)
-        first = next(iter(self.point_boxes.values()))
-        for field, buddy in ((points, first), (self.target, self.target.edit)):
+        for field, buddy in ((points, next(iter(boxes))), (self.target, self.target.edit)):
             label = form.labelForField(field)
             assert isinstance(label, QLabel)
             label.setBuddy(buddy)

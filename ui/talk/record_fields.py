@@ -34,6 +34,7 @@ from ui.safety.painting import painting
 from ui.talk.caption import BODY, Caption, caption_height, paint_caption
 from ui.talk.caption_text import spoken
 from ui.talk.slide import line_count
+from ui.widgets.parts import with_parts
 
 ENDING = ".md"
 _PAD = 10.0
@@ -80,15 +81,8 @@ class TextField(QWidget):
         self.edit.setMinimumHeight(round(lines * line + style.px(14)))
         self.label.setBuddy(self.edit)
         self.note = QLabel()
-        head = QHBoxLayout()
-        head.addWidget(self.label)
-        head.addStretch(1)
-        head.addWidget(self.note)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(round(style.px(3)))
-        column.addLayout(head)
-        column.addWidget(self.edit)
+        head = with_parts(QHBoxLayout(), self.label, 1, self.note)
+        with_parts(QVBoxLayout(self), head, self.edit, margin=0, gap=round(style.px(3)))
 
     @property
     def text(self) -> str:
@@ -121,7 +115,7 @@ class Preview(QWidget):
         self.caption = Caption("", "")
 
     def show_step(self, step: NewStep, number: int) -> None:
-        """Show a step with its numbers filled in; `number` says which step it is, from 0."""
+        """Show a step with its numbers with_parts in; `number` says which step it is, from 0."""
         self.caption = Caption(
             step.title, step.caption, number, number + 1, step.question, step.answer, True
         )
@@ -170,16 +164,10 @@ class Target(QWidget):
             "Lessons that ship stay as they are: your file gets their steps, and this one."
         )
         self.copy_box.hide()
-        row = QHBoxLayout()
-        row.addWidget(self.edit, 1)
         for button in (self.add_button, self.new_button):
             button.setAutoDefault(False)
-            row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(round(style.px(4)))
-        column.addLayout(row)
-        column.addWidget(self.copy_box)
+        row = with_parts(QHBoxLayout(), (self.edit, 1), self.add_button, self.new_button)
+        with_parts(QVBoxLayout(self), row, self.copy_box, margin=0, gap=round(style.px(4)))
         self.edit.textChanged.connect(self.changed)
         self.copy_box.toggled.connect(self.changed)
         self.add_button.clicked.connect(lambda: self._browse(new=False))

@@ -26,6 +26,7 @@ from ui.talk.caption import (
     paint_caption,
 )
 from ui.talk.caption_text import spoken
+from ui.widgets.parts import with_parts
 
 _LEAST = 0.6
 """Least share of its size to which a text is made smaller to be seen without scrolling."""
@@ -45,9 +46,7 @@ class SpeakerPane(QFrame):
         self.area.setWidgetResizable(True)
         self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.area.setWidget(self.prose)
-        self._column = QVBoxLayout(self)
-        self._column.addWidget(self._heading)
-        self._column.addWidget(self.area, 1)
+        self._column = with_parts(QVBoxLayout(self), self._heading, (self.area, 1))
         self._text = Style(DARK)
         # Both panes keep their shares of the width, whatever they contain.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)

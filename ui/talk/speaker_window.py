@@ -41,6 +41,7 @@ from ui.talk.speaker_parts import (
     clock_words,
 )
 from ui.widgets.choice_bar import named
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
@@ -193,32 +194,19 @@ class SpeakerWindow(QWidget):
         self._tick()
 
     def _arrange(self) -> None:
-        self._column = QVBoxLayout(self)
-        self._top, self._middle, self._bottom = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
-        self._low, self._side, self._aside = QHBoxLayout(), QVBoxLayout(), QVBoxLayout()
-        self._column.addLayout(self._top)
-        self._column.addLayout(self._middle, 10)
-        self._column.addLayout(self._low, 6)
-        self._column.addLayout(self._bottom)
-        for label in (self.elapsed, self.spoken):
-            self._top.addWidget(label)
-        self._top.addWidget(self.plan, 1)
-        for button in (*self._named(_CLOCK), *self._named(_ZOOM)):
-            self._top.addWidget(button)
-        self._aside.addWidget(self.clock)
-        self._aside.addWidget(self.ends)
-        self._top.addLayout(self._aside)
-        self._middle.addWidget(self.now_picture, 0, Qt.AlignmentFlag.AlignTop)
-        self._side.addWidget(self.next_picture)
-        self._side.addWidget(self.ready)
-        self._side.addWidget(self.following, 1)
-        self._middle.addLayout(self._side, 40)
-        self._middle.addWidget(self.steps)
-        self._low.addWidget(self.now, 1)
-        self._low.addWidget(self.if_asked)
-        for button in self._named(_TALK):
-            self._bottom.addWidget(button)
-        self._bottom.addWidget(self.note, 1)
+        aside = with_parts(QVBoxLayout(), self.clock, self.ends)
+        self._top = with_parts(
+            QHBoxLayout(), self.elapsed, self.spoken, (self.plan, 1), *self._named(_CLOCK),
+            *self._named(_ZOOM), aside,
+        )  # fmt: skip
+        side = with_parts(QVBoxLayout(), self.next_picture, self.ready, (self.following, 1))
+        self._middle = with_parts(QHBoxLayout(), self.now_picture, (side, 40), self.steps)
+        self._middle.setAlignment(self.now_picture, Qt.AlignmentFlag.AlignTop)
+        self._low = with_parts(QHBoxLayout(), (self.now, 1), self.if_asked)
+        self._bottom = with_parts(QHBoxLayout(), *self._named(_TALK), (self.note, 1))
+        self._column = with_parts(
+            QVBoxLayout(self), self._top, (self._middle, 10), (self._low, 6), self._bottom
+        )
 
     def _named(self, rows: tuple[tuple[str, str, str], ...]) -> list[QPushButton]:
         return [self.buttons[name] for name, *_ in rows]

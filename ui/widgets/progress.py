@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QW
 from ui.look.theme import Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.parts import with_parts
 
 PATIENCE_MS = 250
 """Milliseconds; work that ends sooner is not shown."""
@@ -57,10 +58,7 @@ class ProgressStrip(QWidget):
         self.button = QPushButton("Cancel")
         self.button.setToolTip("Stop this; everything stays as it was.")
         self.button.clicked.connect(self.cancelled)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        for widget in (self.words, self._bar, self.button):
-            row.addWidget(widget)
+        with_parts(QHBoxLayout(self), self.words, self._bar, self.button, margin=0)
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self._patience.timeout.connect(self._appear)
         self.hide()

@@ -30,6 +30,7 @@ from ui.look.units import count_text, plural
 from ui.panels.scenario.fields import SPECS
 from ui.safety.overrides import guarded
 from ui.widgets.choice_bar import Button
+from ui.widgets.parts import with_parts
 from ui.widgets.progress import ElidedLabel, ProgressStrip
 from ui.widgets.sheet import set_sheet
 
@@ -282,20 +283,17 @@ class Header(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        row = QHBoxLayout(self)
         self.chips = ChipRow()
         self.chips.field_asked.connect(self.field_asked)
         self.chips.form_asked.connect(self.scenario_asked)
-        row.addWidget(self.chips, 1)
         self.progress = ProgressStrip()
         self.progress.toggled.connect(self._make_room)
-        row.addWidget(self.progress)
         self._who = ""
         self._style = Style(DARK)
         self.engine = ElidedLabel()
         self.engine.setObjectName("engine")
         self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        row.addWidget(self.engine)
+        with_parts(QHBoxLayout(self), (self.chips, 1), self.progress, self.engine)
 
     def show_trace(self, trace: Trace, style: Style, note: str, *, asked: bool = True) -> None:
         """Show a trace; `note` says in words why this engine was chosen.

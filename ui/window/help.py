@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QTextBrows
 from simulator.base.assets import PAGES
 from simulator.base.version import built, version
 from ui.talk.presenter_keys import KEYS, LETTERS
+from ui.widgets.parts import with_parts
 from ui.window.mnemonics import plain
 from ui.window.panel_specs import GROUPS
 
@@ -72,9 +73,7 @@ def _open_reading(window: MainWindow, dialog: QDialog, text: QTextBrowser, wide:
     buttons = QDialogButtonBox()
     buttons.addButton("Close", QDialogButtonBox.ButtonRole.RejectRole)
     buttons.rejected.connect(dialog.reject)
-    column = QVBoxLayout(dialog)
-    column.addWidget(text)
-    column.addWidget(buttons)
+    with_parts(QVBoxLayout(dialog), text, buttons)
     width = min(round(wide * window.settings.text_scale), window.width())
     dialog.resize(width, round(window.height() * 0.85))
     dialog.open()

@@ -53,6 +53,7 @@ from ui.talk.presenter import Presenter
 from ui.talk.window import LessonWindow
 from ui.widgets.drops import accept_copy
 from ui.widgets.message_bar import MessageKind
+from ui.widgets.parts import with_parts
 from ui.window.actions import ACTIONS, make_actions, make_menus
 from ui.window.ahead import StepAhead
 from ui.window.desk import Desk
@@ -146,12 +147,9 @@ class MainWindow(LessonWindow):
         self.setCentralWidget(self.board)
         self._add_bar("header", self.top, Qt.ToolBarArea.TopToolBarArea)
         foot = QWidget()
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.lessons.bar)
-        column.addWidget(self.transport)
-        self._foot = column
+        self._foot = with_parts(
+            QVBoxLayout(foot), self.lessons.bar, self.transport, margin=0, gap=0
+        )
         self._add_bar("transport", foot, Qt.ToolBarArea.BottomToolBarArea)
         self._blank.setAutoFillBackground(True)
         self._blank.setPalette(Qt.GlobalColor.black)

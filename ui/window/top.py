@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from ui.widgets.parts import with_parts
 from ui.window.header import Header
 from ui.window.what_if.strip import WhatIfStrip
 
@@ -32,11 +33,7 @@ class WindowTop(QWidget):
         self.asks = True
         self._asking = False
         """Whether the strip is about to be used."""
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(0)
-        self.column.addWidget(self.header)
-        self.column.addWidget(self.what_if)
+        self.column = with_parts(QVBoxLayout(self), self.header, self.what_if, margin=0, gap=0)
         self.what_if.rested.connect(self.fit)
 
     def fit(self, *, captioned: bool = False) -> None:

@@ -32,6 +32,7 @@ from ui.panels.code.view import CodeView
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 _TITLES = {
@@ -119,17 +120,9 @@ class CodePanel(Panel[None]):
         self.recording.toggled.connect(lambda _: self._show_kernel())
         self.bar = RunBar(session)
         session.runs.changed.connect(self._mark)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        top = QHBoxLayout()
+        top = with_parts(QHBoxLayout(), self.tabs, 1, self.recording)
         top.setContentsMargins(0, 0, 4, 0)
-        top.addWidget(self.tabs)
-        top.addStretch()
-        top.addWidget(self.recording)
-        column.addLayout(top)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self.bar)
+        with_parts(QVBoxLayout(self), top, (self._stack, 1), self.bar, margin=0, gap=0)
         self.setAutoFillBackground(True)
         self.set_style(Style(DARK))
 

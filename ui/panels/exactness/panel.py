@@ -27,6 +27,7 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.painted import Painted
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 LEAST_SCALE = 0.95
@@ -119,11 +120,7 @@ class ExactnessPanel(Panel[Exactness]):
         self._scroll.setWidgetResizable(True)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.strips, 1)
-        column.addWidget(self._scroll)
+        with_parts(QVBoxLayout(self), (self.strips, 1), self._scroll, margin=0, gap=0)
         self.set_style(Style(DARK))
 
     def show_controls(self, on: bool) -> None:

@@ -31,6 +31,7 @@ from ui.panels.scenario.pictures import HeadMaps, SentenceEditor, TwoPictures
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 FRAME = 2
@@ -182,11 +183,7 @@ class Field(QWidget):
         self.label.setBuddy(self.editor)
         self.label.setToolTip(self.editor.toolTip())
         self.brief.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._stack = QVBoxLayout(self.names)
-        self._stack.setSpacing(0)
-        self._stack.addWidget(self.label)
-        self._stack.addWidget(self.brief)
-        self._stack.addStretch(1)
+        self._stack = with_parts(QVBoxLayout(self.names), self.label, self.brief, 1, gap=0)
         self.message = Message()
         self.badge = QLabel()
         self.badge.setMinimumWidth(1)
@@ -240,20 +237,13 @@ class Field(QWidget):
 
     def _fill_line(self) -> None:
         """Put the editor and its buttons and words into one line, the rest below each other."""
-        if self.maps is not None:
-            self._parts.addWidget(self.maps)
-        self._row = QHBoxLayout()
-        self._row.addLayout(self._line, 1)
-        self._parts.addLayout(self._row)
-        self._parts.addWidget(self.aside)
-        self._parts.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignLeft)
-        self._parts.addWidget(self.message)
-        self._parts.addStretch(1)
-        less, more = self.steps or (None, None)
-        for widget in (less, self.editor, more, self.browse):
-            if widget is not None:
-                stretch = 1 if widget is self.editor else 0
-                self._line.addWidget(widget, stretch, Qt.AlignmentFlag(0))
+        less, more = self.steps[:1], self.steps[1:]
+        browse = (self.browse,) if self.browse is not None else ()
+        with_parts(self._line, *less, (self.editor, 1), *more, *browse)
+        self._row = with_parts(QHBoxLayout(), (self._line, 1))
+        maps = (self.maps,) if self.maps is not None else ()
+        with_parts(self._parts, *maps, self._row, self.aside, self.badge, self.message, 1)
+        self._parts.setAlignment(self.badge, Qt.AlignmentFlag.AlignLeft)
 
     def add_second(self, field: Field) -> None:
         """Put another field's editor into the same row, behind a ×."""

@@ -53,6 +53,7 @@ from ui.panels.scenario.fields import (
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.widgets.matching import find
+from ui.widgets.parts import with_parts
 
 _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 _ORDER = (*FIRST, *(spec.name for spec in FIELDS if spec.name not in FIRST))
@@ -142,29 +143,19 @@ class ScenarioPanel(Panel[None]):
     # --- assembly -------------------------------------------------------------------------
 
     def _assemble(self) -> None:
-        self._form = QWidget()
-        self._column = QVBoxLayout(self._form)
-        self._column.addWidget(self.summary)
-        self._column.addWidget(self.changes)
-        self._column.addWidget(self.after)
-        self._column.addWidget(self.banner)
-        self._rows = QVBoxLayout()
-        self._column.addLayout(self._rows)
-        self._column.addStretch(1)
+        self._form, self._rows = QWidget(), QVBoxLayout()
+        self._column = with_parts(
+            QVBoxLayout(self._form), self.summary, self.changes, self.after, self.banner,
+            self._rows, 1,
+        )  # fmt: skip
         self._scroll = QScrollArea()
         self._scroll.setObjectName("scenario_scroll")
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         self._scroll.setWidgetResizable(True)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setWidget(self._form)
-        self._foot = QVBoxLayout()
-        self._foot.addWidget(self.query)
-        self._foot.addWidget(self.groups)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self._scroll, 1)
-        whole.addLayout(self._foot)
+        self._foot = with_parts(QVBoxLayout(), self.query, self.groups)
+        with_parts(QVBoxLayout(self), (self._scroll, 1), self._foot, margin=0, gap=0)
         for name in FIRST:  # after all are in one window, where Tab goes from one to the next
             self.made(name)
 

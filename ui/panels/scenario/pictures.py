@@ -43,6 +43,7 @@ from ui.panels.scenario.editors import LineEditor
 from ui.panels.scenario.fields import Texts
 from ui.safety.overrides import guarded
 from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 _ROW = 24
@@ -147,11 +148,7 @@ class SentenceEditor(QWidget):
         self.own.setAccessibleName("Your own sentence")
         self.own.committed.connect(self._type)
         self.setFocusProxy(self.list)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.list)
-        column.addWidget(self.own)
+        with_parts(QVBoxLayout(self), self.list, self.own, margin=0, gap=2)
 
     @property
     def parts(self) -> tuple[QWidget, ...]:

@@ -28,6 +28,7 @@ from ui.panels.transport.painter import (
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.named import named
 from ui.widgets.painted import Painted
+from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
 ROOMY_WIDTH = 900
@@ -197,28 +198,16 @@ class TransportBar(Painted):
         self.arrange()
 
     def _lay_out(self) -> None:
-        self._row = QHBoxLayout(self)
-        self._keys = QHBoxLayout()
+        self._keys = with_parts(QHBoxLayout(), *self.buttons.values())
+        middle = with_parts(QVBoxLayout(), (self.scrubber, 1), (self.chips, 1), gap=0)
+        choices = with_parts(QHBoxLayout(), (self.step_box, 1), self.speed_box, gap=4)
+        self._info = with_parts(QVBoxLayout(), 1, self.place, choices, self.time, 1)
+        self._row = with_parts(
+            QHBoxLayout(self), self._keys, self.sequence_box, (middle, 1), self._info
+        )
+        self._row.setAlignment(self.sequence_box, Qt.AlignmentFlag.AlignVCenter)
         for button in self.buttons.values():
-            self._keys.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
-        self._row.addLayout(self._keys)
-        self._row.addWidget(self.sequence_box, 0, Qt.AlignmentFlag.AlignVCenter)
-        middle = QVBoxLayout()
-        middle.setSpacing(0)
-        middle.addWidget(self.scrubber, 1)
-        middle.addWidget(self.chips, 1)
-        self._row.addLayout(middle, 1)
-        self._info = QVBoxLayout()
-        choices = QHBoxLayout()
-        choices.setSpacing(4)
-        choices.addWidget(self.step_box, 1)
-        choices.addWidget(self.speed_box)
-        self._info.addStretch(1)
-        self._info.addWidget(self.place)
-        self._info.addLayout(choices)
-        self._info.addWidget(self.time)
-        self._info.addStretch(1)
-        self._row.addLayout(self._info)
+            self._keys.setAlignment(button, Qt.AlignmentFlag.AlignVCenter)
 
     def _connect(self) -> None:
         for part in (self.scrubber, self.chips):

@@ -32,6 +32,7 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.named import named
+from ui.widgets.parts import with_parts
 
 COLUMNS = ("Cell", "Value", "Exactly", "Tile", "State")
 NO_VALUE = "—"
@@ -130,11 +131,7 @@ class ValuesPanel(Panel[None]):
         self.bar = QToolBar()
         self.commands = {name: self._command(name, text, tip) for name, text, tip in _COMMANDS}
         self._set_up_table()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for widget in (self.live, self.table, self.bar):
-            column.addWidget(widget)
+        with_parts(QVBoxLayout(self), self.live, self.table, self.bar, margin=0, gap=0)
         session.trace_changed.connect(self._take_run)
         self._tell_commands()
 

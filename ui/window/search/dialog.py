@@ -42,6 +42,7 @@ from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.matching import Found, find
+from ui.widgets.parts import with_parts
 from ui.window.search.entries import Kind, SearchEntry, entries
 from ui.window.search.field_page import FieldPage
 from ui.window.search.rows import SearchModel, SearchRows
@@ -212,21 +213,13 @@ class SearchDialog(QDialog):
         self._stack.addWidget(self.list)
         head = QWidget()
         head.setFixedHeight(round(px(_HEAD)))
-        line = QHBoxLayout(head)
         side = round(px(28))
+        line = with_parts(QHBoxLayout(head), (self.query, 1), self.count)
         line.setContentsMargins(round(px(76)), 0, side, 0)
-        line.addWidget(self.query, 1)
-        line.addWidget(self.count)
         kinds = QWidget()
         kinds.setFixedHeight(round(px(_KINDS)))
-        row = QHBoxLayout(kinds)
-        row.setContentsMargins(side, 0, side, 0)
-        row.addWidget(self.kinds, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(_EDGE, _EDGE, _EDGE, _EDGE)
-        column.setSpacing(0)
-        for widget in (head, kinds, self._stack, self.foot):
-            column.addWidget(widget)
+        with_parts(QHBoxLayout(kinds), (self.kinds, 1)).setContentsMargins(side, 0, side, 0)
+        with_parts(QVBoxLayout(self), head, kinds, self._stack, self.foot, margin=_EDGE, gap=0)
         self._fixed = round(px(_HEAD)) + round(px(_KINDS)) + round(px(_FOOT)) + 2 * _EDGE
         room = self._window.width() - 32
         self._wide = min(room, round(max(0.6 * self._window.width(), px(_LEAST_WIDTH))))

@@ -14,6 +14,7 @@ from ui.look.theme import Style
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.field import Field
 from ui.panels.scenario.fields import FIELDS, change_words, edited, tables, texts
+from ui.widgets.parts import with_parts
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -35,12 +36,9 @@ class FieldPage(QWidget):
         self.field = Field(spec)
         self.help = QLabel(spec.help, wordWrap=True)
         self.help.setFont(style.text_font(15.5))
-        column = QVBoxLayout(self)
+        column = with_parts(QVBoxLayout(self), self.field, self.help, gap=round(style.px(12)))
         margin = round(style.px(28 if scale > 1.2 else 14))
         column.setContentsMargins(margin, margin // 2, margin, margin)
-        column.setSpacing(round(style.px(12)))
-        column.addWidget(self.field)
-        column.addWidget(self.help)
         self.field.set_style(Style(style.theme, style.scale * scale))
         self.field.arrange(round(style.px(180)), round(style.px(_LEAST_WIDTH)))
         self.field.committed.connect(self._take)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from ui.look.theme import palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.parts import with_parts
 from ui.window.search.field_page import FieldPage
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ class FieldPopover(QFrame):
         self.page = FieldPage(window, name, style, scale=1.1)
         self.page.grown.connect(self._fit)
         self.setAccessibleName(self.page.field.label.text())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, 1)
-        column.addWidget(self.page)
+        with_parts(QVBoxLayout(self), self.page, margin=1)
         self.setFixedWidth(round(min(style.px(_WIDTH), window.width() - 32)))
 
     def open_below(self, at: QWidget) -> None:

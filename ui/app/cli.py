@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from types import ModuleType
@@ -444,28 +445,4 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
 
 def _module(name: str) -> ModuleType | None:
     """Return the module that has the `add_options` and the `run` of a command."""
-    if name == "kv-cache":
-        from ui.app import kv_cache_command
-
-        return kv_cache_command
-    if name == "capture":
-        from ui.app import capture_command
-
-        return capture_command
-    if name == "masks":
-        from ui.app import masks_command
-
-        return masks_command
-    if name == "sweep":
-        from ui.app import sweep_command
-
-        return sweep_command
-    if name == "races":
-        from ui.app import races_command
-
-        return races_command
-    if name == "exercises":
-        from ui.app import exercises_command
-
-        return exercises_command
-    return None
+    return None if name in _OWN else import_module(f"ui.app.{name.replace('-', '_')}_command")

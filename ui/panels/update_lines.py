@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -145,6 +146,7 @@ class _LineRow:
         self.row = row
         self.r = row - snapshot.visit.rows.start
         self.m, self.l = Cell("m", row, 0), Cell("l", row, 0)
+        self.line = partial(line, snapshot)
 
     @property
     def skips(self) -> bool:
@@ -157,12 +159,6 @@ class _LineRow:
     def top(self) -> Cell:
         """The largest score of the row in the current tile."""
         return maximum_of_tile(self.snapshot, self.row).cell
-
-    def line(
-        self, ops: str | tuple[str, ...], latex: str, *choices: Pieces, tall: bool = False,
-        sums: bool = False, part: tuple[str, str] = ("", ""),
-    ) -> UpdateLine:  # fmt: skip
-        return line(self.snapshot, ops, latex, *choices, tall=tall, sums=sums, part=part)
 
     def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> LinePiece:
         return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
@@ -412,7 +408,7 @@ def _token_lines(row: _LineRow) -> list[UpdateLine]:
             shown = [row.outputs(made, n, op.shows) for n in (4, 3, 2, 1)]
         else:
             shown = [_first_numbers(row, op.shows, numbers[0], n) for n in (4, 3, 2, 1)]
-        lines.append(line(snapshot, op.name, op.latex, *shown))
+        lines.append(row.line(op.name, op.latex, *shown))
     if snapshot.program.algorithm.sums:
         made, ready = snapshot.tile.first(OUTPUT)[row.r], snapshot.o[row.r]
         lines.append(row.divided(_DIVIDED, made, ready, row.outputs, OUTPUT))
@@ -429,7 +425,7 @@ def _gradient_lines(row: _LineRow) -> list[UpdateLine]:
         made = op.recorded or op.changed
         if op.latex and made:
             name, numbers = made[-1], state[made[-1]]
-            lines.append(line(snapshot, op.name, op.latex, *_components(row, name, numbers)))
+            lines.append(row.line(op.name, op.latex, *_components(row, name, numbers)))
     return lines
 
 

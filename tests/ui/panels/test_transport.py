@@ -29,11 +29,11 @@ from ui.look.theme import DARK, Style
 from ui.panels.transport import painter as transport
 from ui.panels.transport.bar import TransportBar
 from ui.panels.transport.painter import (
+    ScrubberLayout,
     chip_layout,
     paint_chips,
     paint_scrubber,
     position_words,
-    scrubber_layout,
     time_words,
 )
 
@@ -71,7 +71,7 @@ def pressed(widget: object, place: QPointF) -> None:
 )  # fmt: skip
 def test_places_in_the_scrubber_lead_back_to_their_visits(name, width, scale, visit):
     program = demo(name).program
-    layout = scrubber_layout(program, Style(DARK, scale), QRectF(7, 2, width, 30))
+    layout = ScrubberLayout(program, Style(DARK, scale), QRectF(7, 2, width, 30))
     assert layout.cells == (width / len(program) >= 12 * scale)
     visit %= len(program)
     assert layout.visit_at(layout.cell(visit).center().x()) == visit
@@ -118,13 +118,13 @@ def moved(painter: QPainter) -> None:
 
 def test_cells_too_narrow_for_labels_name_the_heads():
     now, rect = demo("grouped-heads").snapshot(26, 0), QRectF(3, 4, 819, 30)
-    assert scrubber_layout(now.program, Style(DARK), rect).cells
+    assert ScrubberLayout(now.program, Style(DARK), rect).cells
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, transport)
         painted(lambda p: paint_scrubber(p, now, Style(DARK), rect))
     assert [one.text for one in drawn] == [f"head {n}" for n in range(6)]
     assert_tidy(drawn, rect)
-    here = scrubber_layout(now.program, Style(DARK), rect).cell(26)
+    here = ScrubberLayout(now.program, Style(DARK), rect).cell(26)
     assert not any(one.ink.intersects(here) for one in drawn)
 
 
@@ -140,7 +140,7 @@ def test_what_is_played_is_named_beside_the_cursor(name, at, width):
         drawn = record_texts(patch, transport)
         painted(lambda p: moved(p) or paint_scrubber(p, now, style, rect))
     assert_tidy(drawn, rect)
-    layout, visit = scrubber_layout(now.program, style, rect), at % len(trace)
+    layout, visit = ScrubberLayout(now.program, style, rect), at % len(trace)
     edges = boundaries(now.program, int(width / 64))
     begun = [edge for edge in edges if edge.visit <= visit][-1]
     end = next((edge.visit for edge in edges if edge.visit > visit), len(trace))
@@ -251,7 +251,7 @@ def test_clicking_a_chip_goes_to_its_op(bar):
 def test_clicking_and_dragging_goes_to_the_ends_of_visits(bar):
     chosen = heard(bar)
     program = demo("flash2").program
-    layout = scrubber_layout(program, bar.scrubber.style_now, bar.scrubber.place())
+    layout = ScrubberLayout(program, bar.scrubber.style_now, bar.scrubber.place())
     assert layout.cells
     for visit in range(len(program)):
         pressed(bar.scrubber, layout.cell(visit).center())

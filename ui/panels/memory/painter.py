@@ -111,9 +111,6 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         draw_text(painter, words, name, bold, theme.tensor(traffic.tensor))
         draw_text(painter, words, so_far, small, theme.muted, RIGHT)
         _paint_traffic(painter, traffic, bar, largest, style)
-        if traffic.places:
-            used = max(bar.width() * traffic.total / largest, px(5))
-            _paint_places(painter, traffic.places, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
@@ -139,9 +136,6 @@ def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout
         height = min(0.62 * row.height(), px(14))
         bar = QRectF(bar.x(), bar.center().y() - height / 2, bar.width(), height)
         _paint_traffic(painter, traffic, bar, largest, style)
-        if traffic.places:
-            used = max(bar.width() * traffic.total / largest, px(5))
-            _paint_places(painter, traffic.places, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _fill_share(
@@ -158,7 +152,10 @@ def _fill_share(
 def _paint_traffic(
     painter: QPainter, traffic: TensorTraffic, bar: QRectF, largest: int, style: Style
 ) -> None:
-    """Paint one tensor's bar: its frame is the whole run, and it is filled up to the cursor."""
+    """Paint one tensor's bar: its frame is the whole run, and it is filled up to the cursor.
+
+    Beside the bar of a page table are the places of HBM.
+    """
     theme = style.theme
     colour = theme.tensor(traffic.tensor)
     width = max(bar.width() * traffic.total / largest, style.px(5))
@@ -170,6 +167,9 @@ def _paint_traffic(
     stored = QRectF(bar.x() + read, bar.y(), written, bar.height())
     _fill_share(painter, stored, colour, style, written=True)
     outline(painter, frame, mixed(theme.hbm_ground, colour, 0.7), style.px(0.8))
+    if traffic.places:
+        rest = bar.adjusted(width + style.px(6), 0, 0, 0)
+        _paint_places(painter, traffic.places, rest, style)
 
 
 def _paint_places(painter: QPainter, pages: PagePlaces, bar: QRectF, style: Style) -> None:

@@ -17,11 +17,11 @@ from ui.look.names import op_words, outer_block_word, visit_words
 from ui.look.theme import Style
 from ui.look.units import plural
 from ui.panels.transport.painter import (
+    ScrubberLayout,
     chip_layout,
     paint_chips,
     paint_scrubber,
     position_words,
-    scrubber_layout,
     time_tip,
     time_words,
 )
@@ -96,7 +96,7 @@ class Scrubber(_BarPart):
     def visit_at(self, x: float) -> int:
         """Return the visit at a place of the widget."""
         assert self.snapshot is not None
-        return scrubber_layout(self.snapshot.program, self.style_now, self.place()).visit_at(x)
+        return ScrubberLayout(self.snapshot.program, self.style_now, self.place()).visit_at(x)
 
     def tip(self, at: QPointF) -> str | None:
         now = self.snapshot

@@ -31,9 +31,19 @@ _FONT_SIZES = (12, 11)
 class ScrubberLayout:
     """The place of each visit in the scrubber."""
 
+    program: TileProgram
+    style: Style
     rect: QRectF  # its whole place
-    visits: int  # visits of the run
-    cells: bool  # whether each visit has its own cell
+
+    @property
+    def visits(self) -> int:
+        """How many visits the run has."""
+        return len(self.program)
+
+    @property
+    def cells(self) -> bool:
+        """Whether each visit has its own cell, because cells are wide enough."""
+        return self.rect.width() / self.visits >= self.style.px(SMALLEST_CELL)
 
     def left_of(self, visit: float) -> float:
         """Return where a visit's share begins."""
@@ -50,24 +60,17 @@ class ScrubberLayout:
         return min(max(int(share * self.visits), 0), self.visits - 1)
 
 
-def scrubber_layout(program: TileProgram, style: Style, rect: QRectF) -> ScrubberLayout:
-    """Return the scrubber's layout: with cells if they are wide enough."""
-    visits = len(program)
-    return ScrubberLayout(rect, visits, rect.width() / visits >= style.px(SMALLEST_CELL))
-
-
 def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
     """Paint every visit of the run as a cell, or all of them as a strip, and the cursor."""
-    layout = scrubber_layout(snapshot.program, style, rect)
+    layout, now = ScrubberLayout(snapshot.program, style, rect), snapshot.cursor.visit
     painter.save()
     if layout.cells:
-        now, program = snapshot.cursor.visit, snapshot.program
-        _paint_each_cell(painter, program, style, layout, now)
-        if _cell_font(program, style, layout.rect.width() / layout.visits) is None:
+        _paint_each_cell(painter, layout, now)
+        if _cell_font(layout) is None:
             here = layout.cell(now)
-            _paint_boundaries(painter, program, style, layout, (here.left(), here.right()))
+            _paint_boundaries(painter, layout, (here.left(), here.right()))
     else:
-        _paint_strip(painter, snapshot, style, layout)
+        _paint_strip(painter, layout, now)
     painter.restore()
 
 
@@ -82,12 +85,11 @@ def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
     return tuple(out)
 
 
-def _paint_each_cell(
-    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, now: int
-) -> None:
+def _paint_each_cell(painter: QPainter, layout: ScrubberLayout, now: int) -> None:
+    style = layout.style
     if not _on_plain_pixels(painter) or style.px(1) < 1:
         for n in range(layout.visits):
-            _paint_cell(painter, program, style, layout, n, now)
+            _paint_cell(painter, layout, n, now)
         return
     # All cells but one look as a step ago, so they are cut from pictures of all cells.
     rect = layout.rect
@@ -100,10 +102,12 @@ def _paint_each_cell(
     todo = (False, end, right if now + 1 < layout.visits else end)
     for before, start, stop in (done, todo):
         if stop > start:
-            picture = _cells_picture(program, style.theme.name, style.scale, place, before, smooth)
+            picture = _cells_picture(
+                layout.program, style.theme.name, style.scale, place, before, smooth
+            )
             part = QRect(start, 0, stop - start, picture.height())
             painter.drawImage(corner + part.topLeft(), picture, part)
-    _paint_cell(painter, program, style, layout, now, now)
+    _paint_cell(painter, layout, now, now)
 
 
 def _on_plain_pixels(painter: QPainter) -> bool:
@@ -132,19 +136,17 @@ def _cells_picture(
     out.fill(Qt.GlobalColor.transparent)
     with QPainter(out) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
-        layout = ScrubberLayout(rect, len(program), True)
+        layout = ScrubberLayout(program, style, rect)
         for n in range(layout.visits):
-            _paint_cell(painter, program, style, layout, n, layout.visits if done else -1)
+            _paint_cell(painter, layout, n, layout.visits if done else -1)
     return out
 
 
-def _paint_cell(
-    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, n: int, now: int
-) -> None:
+def _paint_cell(painter: QPainter, layout: ScrubberLayout, n: int, now: int) -> None:
     """Paint the cell of visit `n` while visit `now` is the current one."""
-    px, theme = style.px, style.theme
-    label, first, opens = _cell_marks(program)[n]
-    font = _cell_font(program, style, layout.rect.width() / layout.visits)
+    style, px, theme = layout.style, layout.style.px, layout.style.theme
+    label, first, opens = _cell_marks(layout.program)[n]
+    font = _cell_font(layout)
     # The gap is wider before a block, and still wider before a head or launch.
     gap = px(1) if not first else px(2.5) if not opens else px(4)
     box = layout.cell(n).adjusted(gap if n else 0, 0, 0, 0)
@@ -157,11 +159,11 @@ def _paint_cell(
         draw_text(painter, layout.cell(n), label, font, ink, CENTRE)
 
 
-def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
-    """Return the font of labels in cells of a width; None if the labels do not fit."""
-    longest = _longest_label(program)
-    font = style.text_font(11)
-    return font if text_width(font, longest) <= width - style.px(3) else None
+def _cell_font(layout: ScrubberLayout) -> QFont | None:
+    """Return the font of labels in cells; None if the labels do not fit."""
+    font, room = layout.style.text_font(11), layout.rect.width() / layout.visits
+    fits = text_width(font, _longest_label(layout.program)) <= room - layout.style.px(3)
+    return font if fits else None
 
 
 @lru_cache(maxsize=4)
@@ -192,14 +194,11 @@ def _partial_share(program: TileProgram, pixels: int) -> NDArray[np.float32]:
     return np.diff(np.interp(edges, at, before)).astype(np.float32) / (len(program) / pixels)
 
 
-def _paint_strip(
-    painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
-) -> None:
-    theme, rect = style.theme, layout.rect
-    program = snapshot.program
+def _paint_strip(painter: QPainter, layout: ScrubberLayout, visit: int) -> None:
+    style, theme, rect = layout.style, layout.style.theme, layout.rect
     pixels = max(int(rect.width()), 1)
-    share = _partial_share(program, pixels)
-    now = layout.left_of(snapshot.cursor.visit + 0.5)
+    share = _partial_share(layout.program, pixels)
+    now = layout.left_of(visit + 0.5)
     done = np.arange(pixels) + 0.5 + rect.x() < now
     row = np.empty((1, pixels, 4), dtype=np.uint8)
     bright = mixed(theme.panel, theme.text, 0.75)
@@ -210,27 +209,21 @@ def _paint_strip(
     image = QImage(row.data, pixels, 1, 4 * pixels, QImage.Format.Format_RGB32)
     painter.drawImage(rect, image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    _paint_boundaries(painter, program, style, layout, (now - style.px(2), now + style.px(2)))
     px = style.px
+    _paint_boundaries(painter, layout, (now - px(2), now + px(2)))
     box = QRectF(round(now - px(2)), rect.y() - px(2), round(px(4)), rect.height() + px(4))
     painter.fillRect(box.adjusted(-1, 0, 1, 0), QColor(theme.panel))
     painter.fillRect(box, QColor(theme.current))
 
 
-def _paint_boundaries(
-    painter: QPainter,
-    program: TileProgram,
-    style: Style,
-    layout: ScrubberLayout,
-    now: tuple[float, float],
-) -> None:
+def _paint_boundaries(painter: QPainter, layout: ScrubberLayout, now: tuple[float, float]) -> None:
     """Write the names of parts at their beginnings, with marks if there are no cells.
 
     Where the cursor would lie on a name, the name stands behind it if there is room.
     """
-    px, theme, rect = style.px, style.theme, layout.rect
-    font = style.text_font(11)
-    edges = boundaries(program, int(rect.width() / px(64)))
+    px, theme, rect = layout.style.px, layout.style.theme, layout.rect
+    font = layout.style.text_font(11)
+    edges = boundaries(layout.program, int(rect.width() / px(64)))
     ends = [*(layout.left_of(edge.visit) for edge in edges[1:]), rect.right()]
     for edge, right in zip(edges, ends, strict=True):
         left = layout.left_of(edge.visit)

@@ -32,6 +32,7 @@ from ui.session.painting import PAINTED, Block
 from ui.session.session import Session
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.mask_file import use_mask
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 _VEIL = 0.72
@@ -79,11 +80,8 @@ class MaskBrush(QWidget):
         self.hide()
 
     def _button(self, name: str, text: str, said: str, tip: str) -> Button:
-        button = Button(self)
-        button.setObjectName(name)
+        button = named(Button(self), name, said, tip)
         button.setText(text)
-        button.setAccessibleName(said)
-        button.setToolTip(tip)
         button.setCursor(Qt.CursorShape.ArrowCursor)
         return button
 

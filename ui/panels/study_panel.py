@@ -220,11 +220,8 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self.buttons = {each.name: Button(self) for each in study.acts}
         for act in study.acts:
             button = self.buttons[act.name]
+            named(button, act.name, act.title, act.tip, Qt.FocusPolicy.StrongFocus)
             button.setText(act.title)
-            button.setAccessibleName(act.title)
-            button.setToolTip(act.tip)
-            button.setAccessibleDescription(act.tip)
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.clicked.connect(partial(self._act, act))
         self.clock = PanelClock(session, self, study.seconds)
         self.clock.moved.connect(self._moved)

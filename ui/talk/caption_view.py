@@ -27,6 +27,7 @@ from ui.talk.caption import (
 from ui.talk.caption_text import spoken
 from ui.talk.slide import paint_slide
 from ui.widgets.focus import has_ring
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 
 _DRAG = 24.0
@@ -214,9 +215,7 @@ class StepTicks(Painted):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("steps")
-        self.setAccessibleName("Steps of the lesson")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        named(self, "steps", "Steps of the lesson", focus=Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.titles: tuple[str, ...] = ()
         self.number = self.count = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Signal
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QHideEvent,
@@ -34,7 +34,8 @@ from ui.talk.caption import (
 from ui.talk.caption_view import CaptionView, StepTicks
 from ui.talk.predict_card import PredictCard
 from ui.talk.slide import slide_style, slide_width
-from ui.widgets.choice_bar import Button, bar_sheet, named
+from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 SHARE, LARGE_SHARE = 0.17, 0.225
@@ -158,7 +159,8 @@ class LessonBar(QWidget):
         self.set_style(self._style)
 
     def _button(self, name: str, words: str, tip: str) -> Button:
-        button = named(Button(self), name, words or "Leave the lesson", tip)
+        meaning, strong = words or "Leave the lesson", Qt.FocusPolicy.StrongFocus
+        button = named(Button(self), name, meaning, tip, strong)
         button.setText(words)
         return button
 

@@ -17,7 +17,8 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption_text import plain_text
 from ui.talk.prediction import Scale, paint_scale, scale_of, value_at, verdict, wanted
-from ui.widgets.choice_bar import Button, bar_sheet, named
+from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 GROW_MS = 400
@@ -110,7 +111,7 @@ class PredictCard(QWidget):
         self.hide()
 
     def _button(self, name: str, words: str, tip: str, does: Callable[[], object]) -> Button:
-        button = named(Button(self), name, words, tip)
+        button = named(Button(self), name, words, tip, Qt.FocusPolicy.StrongFocus)
         button.setText(words)
         button.clicked.connect(lambda _=False: does())
         return button

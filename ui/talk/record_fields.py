@@ -74,7 +74,6 @@ class TextField(QWidget):
         self.edit = QPlainTextEdit()
         self.edit.setTabChangesFocus(True)
         self.edit.setAccessibleName(name.replace("&", ""))
-        self.edit.setAccessibleDescription(tip)
         self.edit.setToolTip(tip)
         self.edit.setPlaceholderText(hint)
         line = self.edit.fontMetrics().lineSpacing()

@@ -26,6 +26,7 @@ from ui.talk.caption import (
     paint_caption,
 )
 from ui.talk.caption_text import spoken
+from ui.widgets.named import named
 from ui.widgets.parts import with_parts
 
 _LEAST = 0.6
@@ -39,7 +40,7 @@ class SpeakerPane(QFrame):
     def __init__(self, heading: str) -> None:
         super().__init__()
         self.setObjectName("pane")
-        self._heading = made_label("heading", "")
+        self._heading = named(QLabel(), "heading", "")
         self._heading.setText(heading)
         self.prose = SpeakerProse(heading)
         self.area = QScrollArea()
@@ -94,9 +95,7 @@ class SpeakerProse(QWidget):
 
     def __init__(self, meaning: str) -> None:
         super().__init__()
-        self.setObjectName("prose")
-        self.setAccessibleName(meaning)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        named(self, "prose", meaning, focus=Qt.FocusPolicy.TabFocus)
         self.caption = Caption("", "")
         self.style_now = Style(DARK)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -141,11 +140,3 @@ class SpeakerProse(QWidget):
         with painting(self) as painter:
             place = QRectF(0, 0, self.room_in(self.style_now, self.width()), self.height())
             paint_caption(painter, self.caption, self.style_now, place)
-
-
-def made_label(name: str, meaning: str) -> QLabel:
-    """Return a label with an object name and an accessible name."""
-    label = QLabel()
-    label.setObjectName(name)
-    label.setAccessibleName(meaning)
-    return label

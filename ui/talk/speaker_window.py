@@ -10,6 +10,7 @@ from PySide6.QtCore import QElapsedTimer, QSize, Qt, QTime, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
+    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -27,7 +28,7 @@ from ui.talk.caption import (
 )
 from ui.talk.prediction import written
 from ui.talk.slide import left_out
-from ui.talk.speaker_pane import SpeakerPane, made_label
+from ui.talk.speaker_pane import SpeakerPane
 from ui.talk.speaker_parts import (
     NEXT,
     NOW,
@@ -40,7 +41,7 @@ from ui.talk.speaker_parts import (
     StepList,
     clock_words,
 )
-from ui.widgets.choice_bar import named
+from ui.widgets.named import named
 from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
@@ -156,14 +157,11 @@ class SpeakerWindow(QWidget):
         """Style, zoom and size of the texts on show."""
         self._spent = 0
         self._since = QElapsedTimer()
-        self.clock, self.elapsed = (
-            made_label("clock", "Time"),
-            made_label("elapsed", "Time of the talk"),
-        )
-        self.note = made_label("note", "Remark")
-        self.note.setWordWrap(True)
-        self.spoken = made_label("spoken", "Time and plan")
-        self.ends = made_label("ends", "End of the talk")
+        self.clock = named(QLabel(), "clock", "Time")
+        self.elapsed = named(QLabel(), "elapsed", "Time of the talk")
+        self.note = named(QLabel(wordWrap=True), "note", "Remark")
+        self.spoken = named(QLabel(), "spoken", "Time and plan")
+        self.ends = named(QLabel(), "ends", "End of the talk")
         self.now, self.following = SpeakerPane("Notes"), SpeakerPane("")
         self.now_picture = SlidePicture("now_picture", "Now", NOW)
         self.next_picture = SlidePicture("next_picture", "Next", NEXT)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
-from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from simulator.base.choices import Choice, Option
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 
@@ -42,21 +42,6 @@ class Button(QToolButton):
             super().keyPressEvent(event)
 
 
-B = TypeVar("B", bound=QAbstractButton)
-
-
-def named(
-    button: B, name: str, said: str, tip: str, focus: Qt.FocusPolicy = Qt.FocusPolicy.StrongFocus
-) -> B:
-    """Return a button with its name, its words for screen readers, and its tip."""
-    button.setObjectName(name)
-    button.setAccessibleName(said)
-    button.setAccessibleDescription(tip)
-    button.setToolTip(tip)
-    button.setFocusPolicy(focus)
-    return button
-
-
 class PlotBar(QWidget):
     """Some choices, and a button that shows the whole plot."""
 
@@ -77,28 +62,25 @@ class PlotBar(QWidget):
             else:
                 for option in choice.options:
                     self.buttons[choice.name, option.value] = self._make_button(choice, option)
-        self.fit_button = Button(self)
+        tip = "Show the whole plot again: the wheel zooms, dragging pans."
+        self.fit_button = named(Button(self), "fit", "Fit", tip)
         self.fit_button.setText("Fit")
         self.fit_button.setEnabled(False)
-        self.fit_button.setAccessibleName("Fit")
-        self.fit_button.setToolTip("Show the whole plot again: the wheel zooms, dragging pans.")
         self.fit_button.clicked.connect(self.fit_pressed)
 
     def _make_button(self, choice: Choice, option: Option) -> QToolButton:
         name, said = f"{choice.name}_{option.value}", f"{choice.name}: {option.text}"
-        button = named(Button(self), name, said, option.tip)
+        strong = Qt.FocusPolicy.StrongFocus
+        button = named(Button(self), name, said, option.tip, strong)
         button.setCheckable(True)
         button.clicked.connect(lambda _=False: self.choose(choice.name, option.value))
         return button
 
     def _make_list(self, choice: Choice) -> None:
-        box = self.lists[choice.name] = ChoiceBox(self)
+        tip = choice.options[0].tip
+        box = self.lists[choice.name] = named(ChoiceBox(self), choice.name, choice.name, tip)
         for option in choice.options:
             box.addItem(option.text, option.value)
-        box.setObjectName(choice.name)
-        box.setAccessibleName(choice.name)
-        box.setToolTip(choice.options[0].tip)
-        box.setAccessibleDescription(choice.options[0].tip)
         box.activated.connect(lambda _: self.chosen.emit(choice.name, box.currentData()))
 
     def choose(self, name: str, value: str) -> None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 W = TypeVar("W", bound=QWidget)
 
 
-def named(widget: W, name: str, meaning: str, tip: str = "") -> W:
-    """Return a widget with its object name, its name for screen readers, and its tip."""
+def named(
+    widget: W, name: str, meaning: str, tip: str = "", focus: Qt.FocusPolicy | None = None
+) -> W:
+    """Return a widget with its object name, its name for screen readers, and its tip.
+
+    Screen readers read the tip, too.
+
+    focus: how the widget gets the focus, if not as Qt has it.
+    """
     widget.setObjectName(name)
     widget.setAccessibleName(meaning)
     widget.setToolTip(tip)
+    if focus is not None:
+        widget.setFocusPolicy(focus)
     return widget

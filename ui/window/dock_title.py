@@ -16,6 +16,7 @@ from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_bar import PlotBar
+from ui.widgets.named import named
 
 _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 _BAR = 0.92
@@ -50,11 +51,8 @@ class DockTitle(QWidget):
         self.set_style(self.style_now)
 
     def _button(self, name: str, words: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
-        button.setToolTip(words)
-        button.setAccessibleName(words)
-        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the menu and its key do both
+        # Without the focus: the menu and its key do both.
+        button = named(QToolButton(self), name, words, words, Qt.FocusPolicy.NoFocus)
         self._row.addWidget(button)
         return button
 

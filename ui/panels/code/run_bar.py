@@ -174,7 +174,6 @@ class RunBar(QWidget):
 
     def _choose(self) -> None:
         self.until.setToolTip(self._choice.tip)
-        self.until.setAccessibleDescription(self._choice.tip)
         self.stop_button.setEnabled(self._choice.make is not None)
         self.arrange()
 

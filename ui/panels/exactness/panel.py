@@ -26,6 +26,7 @@ from ui.panels.exactness.painter import paint_exactness, row_at, row_words
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
@@ -105,15 +106,11 @@ class ExactnessPanel(Panel[Exactness]):
         self._faults = QWidget()
         self._grid = QGridLayout(self._faults)
         for fault in FAULTS:
-            box = QCheckBox(fault.title)
-            box.setObjectName(f"fault_{fault.name}")
-            box.setAccessibleName(f"Fault: {fault.title}")
+            box = named(QCheckBox(fault.title), f"fault_{fault.name}", f"Fault: {fault.title}")
             box.clicked.connect(lambda on=False, name=fault.name: self._switch(name, on))
             self.boxes[fault.name] = box
-        self.step = QPushButton()
-        self.step.setObjectName("first_wrong_step")
-        self.step.setFlat(True)
-        self.step.setAccessibleName("Go to the first wrong step")
+        name, meaning = "first_wrong_step", "Go to the first wrong step"
+        self.step = named(QPushButton(flat=True), name, meaning)
         self.step.clicked.connect(self._go)
         self._scroll = QScrollArea()
         self._scroll.setWidget(self._faults)
@@ -208,7 +205,6 @@ class ExactnessPanel(Panel[Exactness]):
             box.setEnabled(on or not why)
             note = f" Without effect: {why}." if why else ""
             box.setToolTip(f"{fault.words} {fault.cites}.{note}")
-            box.setAccessibleDescription(box.toolTip())
 
     def _switch(self, name: str, checked: bool) -> None:
         """Propose the scenario with one fault more or less: a step that can be undone."""

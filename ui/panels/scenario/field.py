@@ -31,6 +31,7 @@ from ui.panels.scenario.pictures import HeadMaps, SentenceEditor, TwoPictures
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.named import named
 from ui.widgets.parts import with_parts
 from ui.widgets.sheet import set_sheet
 
@@ -197,10 +198,8 @@ class Field(QWidget):
             self.maps.committed.connect(partial(self.committed.emit, spec.name))
         self.browse: QToolButton | None = None
         if spec.kind is FieldKind.PATH:
-            self.browse = QToolButton()
-            self.browse.setAccessibleName("Browse for a tensor file")
-            self.browse.setToolTip("Browse…")
-            self.browse.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            meaning, strong = "Browse for a tensor file", Qt.FocusPolicy.StrongFocus
+            self.browse = named(QToolButton(), "browse", meaning, "Browse…", strong)
         self.steps = self._made_steps()
         self.second: Field | None = None
         """A field whose editor stands in the same row."""

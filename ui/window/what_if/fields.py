@@ -20,6 +20,7 @@ from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.named import named
 
 _STEPS = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}
 _OWN = (
@@ -155,9 +156,8 @@ class Stepper(QWidget):
         self.more = _Sign("+", f"Twice {meaning} (↑); with Shift one more")
         for each in (self.less, self.edit, self.more):
             each.setParent(self)
-        self.edit.setObjectName(f"what_if_{name}_edit")
-        self.edit.setAccessibleName(f"What if: {meaning}")
-        self.edit.setToolTip(f"{meaning[0].upper()}{meaning[1:]}: ↑ doubles, ↓ halves, or type it")
+        tip = f"{meaning[0].upper()}{meaning[1:]}: ↑ doubles, ↓ halves, or type it"
+        named(self.edit, f"what_if_{name}_edit", f"What if: {meaning}", tip)
         self.setFocusProxy(self.edit)
         self.less.clicked.connect(lambda: self.stepped.emit(-1, _fine()))
         self.more.clicked.connect(lambda: self.stepped.emit(1, _fine()))
@@ -204,11 +204,10 @@ class Switch(QAbstractButton):
 
     def __init__(self, name: str, meaning: str, words: tuple[str, str]) -> None:
         super().__init__()
-        self.setObjectName(f"what_if_{name}")
+        tip = f"{meaning[0].upper()}{meaning[1:]}: ↑ or ↓ changes it"
+        strong = Qt.FocusPolicy.StrongFocus
+        named(self, f"what_if_{name}", f"What if: {meaning}", tip, strong)
         self.setCheckable(True)
-        self.setAccessibleName(f"What if: {meaning}")
-        self.setToolTip(f"{meaning[0].upper()}{meaning[1:]}: ↑ or ↓ changes it")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._style, self._size, self._words = Style(DARK), 17.0, words
 
     def set_style(self, style: Style, size: float) -> None:

@@ -36,6 +36,7 @@ from ui.panels.scenario.fields import with_input
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 from ui.window.what_if.fields import Stepper, Switch
 from ui.window.what_if.painter import StripState, paint_strip
@@ -132,10 +133,9 @@ class WhatIfStrip(Painted):
         causal.clicked.connect(self._set_causal)
         causal.restored.connect(self._restore)
         for name, tip in (("sentence", "The sentence whose layer is read"), ("gpu", "GPU")):
-            box = self.fields[name] = ChoiceBox()
-            box.setObjectName(f"what_if_{name}")
-            box.setAccessibleName(f"What if: {tip}")
-            box.setToolTip(f"{tip}: ↑ or ↓ chooses another")
+            self.fields[name] = named(
+                ChoiceBox(), f"what_if_{name}", f"What if: {tip}", f"{tip}: ↑ or ↓ chooses another"
+            )
         self._box("gpu").addItems(list(gpus()))
         self._box("gpu").activated.connect(self._choose_gpu)
         self._box("sentence").activated.connect(self._choose_sentence)

@@ -63,13 +63,11 @@ def made_part(job: bytes, frames: range) -> list[Any]:
 
 def made_whole(job: bytes) -> bytes:
     """Return the file of an export, in another process than it."""
-    from ui.export.job import make_files
-
     export = _prepared(job)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"whole{export.options.format.ending}"
         options = replace(export.options, target=str(path))
-        make_files(options, export.source, export.note, lambda share: None, export.sound)
+        replace(export, options=options).make(lambda share: None)
         return path.read_bytes()
 
 

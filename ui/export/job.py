@@ -37,6 +37,7 @@ from ui.session.tasks import Report
 if TYPE_CHECKING:
     from ui.export.slides import FilmedPages
     from ui.export.unseen_window import WindowFactory  # imports the panels
+    from ui.export.writers.video import VideoWriter
 
 GIF_SAMPLES = 6  # frames from whose colours the palette is made
 
@@ -68,12 +69,57 @@ class Export:
             it was.
         """
         try:
-            make_files(self.options, self.source, self.note, report, self.sound, parts)
+            self._write(report, parts)
         except Exception:
             self.source.close()
             raise
         # An interrupt ends the program, so no thread is waited for.
         self.source.close()
+
+    @property
+    def frames(self) -> FrameSource:
+        """The source of a film or of single frames."""
+        return cast(FrameSource, self.source)
+
+    def _write(self, report: Report, parts: PartMaker | None) -> None:
+        """Write the frames or the steps of the source, in the format of the options."""
+        options, note = self.options, self.note
+        ending, theme = options.format.ending, options.theme
+        data: bytes | None = None
+        if options.format.codec:
+            check_codec(options.format.codec, options.target)
+        if self.sound is not None:
+            check_codec(options.format.sound, options.target)
+        try:
+            if parts is not None and ending not in (*WITH_SOUND, "frames"):
+                data = parts.whole(note, lambda: report(0.0))
+            elif ending == ".html":
+                from ui.export.writers.html import html_bytes
+
+                data = html_bytes(cast(PageSource, self.source), note, report, theme)
+            elif ending == ".pptx":
+                from ui.export.writers.pptx import pptx_bytes
+
+                pages = cast("FilmedPages", self.source)
+                data = pptx_bytes(pages, note, report, theme, options.target)
+            elif options.format.folder:
+                from ui.export.writers.reveal import write_reveal
+
+                pages = cast("FilmedPages", self.source)
+                _write_folder(options, partial(write_reveal, pages, note, report, theme))
+            elif ending == "frames":
+                _write_sequence(self, report, parts)
+            elif ending in _DRAWN:
+                data = _DRAWN[ending](self.frames, note, report)
+            else:
+                film = partial(_film, self, report, parts)
+                write_atomically(options.path, film, options.token)
+            if data is not None:
+                whole = data
+                report(1.0)
+                write_atomically(options.path, lambda out: out.write(whole), options.token)
+        except _no_film_errors() as error:
+            raise unusable(options.target, "a file that can be written", error) from None
 
 
 def prepare(
@@ -204,53 +250,6 @@ def _steps_size(options: ExportOptions) -> tuple[int, int]:
     return round(width * share), round(height * share)
 
 
-def make_files(
-    options: ExportOptions,
-    source: FrameSource | PageSource,
-    note: Note,
-    report: Report,
-    sound: Sound | None = None,
-    parts: PartMaker | None = None,
-) -> None:
-    """Write the frames or the steps of a source, in the format of the options."""
-    ending, path, theme = options.format.ending, options.path, options.theme
-    data: bytes | None = None
-    if options.format.codec:
-        check_codec(options.format.codec, options.target)
-    if sound is not None:
-        check_codec(options.format.sound, options.target)
-    try:
-        if parts is not None and ending not in (*WITH_SOUND, "frames"):
-            data = parts.whole(note, lambda: report(0.0))
-        elif ending == ".html":
-            from ui.export.writers.html import html_bytes
-
-            data = html_bytes(cast(PageSource, source), note, report, theme)
-        elif ending == ".pptx":
-            from ui.export.writers.pptx import pptx_bytes
-
-            data = pptx_bytes(cast("FilmedPages", source), note, report, theme, options.target)
-        elif options.format.folder:
-            from ui.export.writers.reveal import write_reveal
-
-            pages = cast("FilmedPages", source)
-            _write_folder(options, partial(write_reveal, pages, note, report, theme))
-        elif ending == "frames":
-            _write_sequence(options, cast(FrameSource, source), note, report, parts)
-        elif ending in _DRAWN:
-            data = _DRAWN[ending](cast(FrameSource, source), note, report)
-        else:
-            frames = cast(FrameSource, source)
-            film = partial(_film, ending, options.fps, frames, note, report, sound, parts)
-            write_atomically(path, film, options.token)
-        if data is not None:
-            whole = data
-            report(1.0)
-            write_atomically(path, lambda out: out.write(whole), options.token)
-    except _no_film_errors() as error:
-        raise unusable(options.target, "a file that can be written", error) from None
-
-
 def check_codec(codec: str, target: str) -> None:
     """Refuse a target if its encoder is not available."""
     wanted = f"PyAV with the encoder {codec}: pip install av; .apng, .png, .svg and .pdf need none"
@@ -307,7 +306,7 @@ def made_elsewhere(source: FrameSource, parts: PartMaker, report: Report) -> Ite
 
 def part_frames(export: Export, frames: range) -> list[Any]:
     """Return some frames as `PartMaker.frames` does."""
-    options, source = export.options, Excerpt(cast(FrameSource, export.source), frames)
+    options, source = export.options, Excerpt(export.frames, frames)
     if options.format.ending == "frames":
         pictures = _PngFrames(source.transparent, export.note)
         Film(source, pictures).make(lambda share: None)
@@ -322,35 +321,24 @@ def part_frames(export: Export, frames: range) -> list[Any]:
 # --- films -----------------------------------------------------------------------------------
 
 
-def _film(
-    ending: str,
-    fps: int,
-    source: FrameSource,
-    note: Note,
-    report: Report,
-    sound: Sound | None,
-    parts: PartMaker | None,
-    out: IO[bytes],
-) -> None:
-    if parts is not None:
-        from ui.export.writers.video import VideoWriter
-
-        film = VideoWriter(out, ending, source.size, fps, note.text, sound)
-        for frames in made_elsewhere(source, parts, report):
-            film.add_segment(frames)
-        film.close()
-        report(1.0)
+def _film(export: Export, report: Report, parts: PartMaker | None, out: IO[bytes]) -> None:
+    writer = _writer(export, out)
+    if parts is None:
+        samples = GIF_SAMPLES if export.options.format.ending == ".gif" else 0
+        Film(export.frames, writer, samples).make(report)
         return
-    samples = GIF_SAMPLES if ending == ".gif" else 0
-    Film(source, _writer(ending, out, source, fps, note, sound), samples).make(report)
+    film = cast("VideoWriter", writer)
+    for frames in made_elsewhere(export.frames, parts, report):
+        film.add_segment(frames)
+    film.close()
+    report(1.0)
 
 
-def _writer(
-    ending: str, out: IO[bytes], source: FrameSource, fps: int, note: Note, sound: Sound | None
-) -> FrameWriter:
-    size, alpha = source.size, source.transparent
+def _writer(export: Export, out: IO[bytes]) -> FrameWriter:
+    ending, fps, note = export.options.format.ending, export.options.fps, export.note
+    size, alpha = export.frames.size, export.frames.transparent
     if ending == ".apng":
-        count = len(source)
+        count = len(export.frames)
         return _ChangesWriter(ApngWriter(out, size, count, fps, alpha, note.text), alpha)
     if ending == ".webp":
         from ui.export.writers.webp import WebpWriter
@@ -360,7 +348,7 @@ def _writer(
 
     if ending == ".gif":
         return GifWriter(out, size, fps, note.text)
-    return VideoWriter(out, ending, size, fps, note.text, sound)
+    return VideoWriter(out, ending, size, fps, note.text, export.sound)
 
 
 class _PatchWriter(Protocol):
@@ -445,14 +433,9 @@ class _SequenceWriter(_PngFrames):
         self._count += 1
 
 
-def _write_sequence(
-    options: ExportOptions,
-    source: FrameSource,
-    note: Note,
-    report: Report,
-    parts: PartMaker | None = None,
-) -> None:
+def _write_sequence(export: Export, report: Report, parts: PartMaker | None) -> None:
     """Write the frames into a second folder, then move each to its place."""
+    options, source = export.options, export.frames
     path, count = options.path, len(source)
     folder, pattern = path.parent, path.name
     names = [pattern % k for k in range(count)]
@@ -464,7 +447,7 @@ def _write_sequence(
         beside = part_of(anchor, options.token)
         try:
             beside.mkdir()
-            writer = _SequenceWriter(beside, pattern, source.transparent, note)
+            writer = _SequenceWriter(beside, pattern, source.transparent, export.note)
             if parts is None:
                 Film(source, writer).make(report)
             else:

@@ -50,7 +50,7 @@ def test_the_card_lies_on_no_curve(name, size):
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
     for visit in {round(share * (len(run) - 1)) for share in (0, 0.1, 0.3, 0.5, 0.8, 0.95, 1)}:
-        lines, box = figures_place(figures(run, visit, run.counters(visit)), traffic, lay, visit)
+        lines, box = figures_place(figures(run, visit, run.counters(visit)), lay, visit)
         assert lay.plot.adjusted(0, 0, 1, 1).contains(box)
         assert lines
         for curve in (traffic.own, *traffic.others):
@@ -88,7 +88,7 @@ def test_labels_say_the_totals_where_the_curves_end(name):
     run = program(name)
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 1300, 400))
-    labels = end_labels(traffic, lay)
+    labels = end_labels(lay)
     own = labels[0]
     assert own.text.endswith(bytes_text(run.totals.bytes))
     assert own.y == pytest.approx(lay.y(run.totals.bytes))
@@ -122,7 +122,7 @@ def test_what_dwarfs_the_run_leaves_at_the_top():
     traffic = run_traffic(run)
     lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 900, 90))
     assert lay.plot.bottom() - lay.y(run.totals.bytes) >= 13
-    naive = end_labels(traffic, lay)[1]
+    naive = end_labels(lay)[1]
     assert naive.text.endswith("↑")
     assert naive.y == lay.plot.top() > lay.y(traffic.others[0].end)
 

@@ -54,8 +54,13 @@ class TrafficLayout:
     ticks: QRectF  # below the plot; empty if there is no space
     note: QRectF  # below the ticks; empty if there is no space
     names: Mapping[str, str]  # the names of the algorithms in the labels
-    length: int  # visits of the run
+    traffic: RunTraffic  # the curves
     top: int  # bytes at the upper edge of the plot
+
+    @property
+    def length(self) -> int:
+        """How many visits the run has."""
+        return self.traffic.own.length
 
     def x(self, visits: float) -> float:
         """Return the place at which `visits` visits are done."""
@@ -93,7 +98,7 @@ def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLa
     labels = QRectF(plot.right() + px(4), rect.y(), right - px(4), rect.height())
     ticks = QRectF(plot.x(), plot.bottom() + px(1), plot.width(), ticks_height)
     note = QRectF(plot.x(), ticks.bottom(), plot.width(), note_height)
-    return TrafficLayout(style, plot, labels, ticks, note, names, traffic.own.length, top)
+    return TrafficLayout(style, plot, labels, ticks, note, names, traffic, top)
 
 
 def _top(traffic: RunTraffic, height: float, style: Style) -> int:
@@ -163,13 +168,13 @@ def _ends(traffic: RunTraffic, names: Mapping[str, str]) -> list[_End]:
     return out
 
 
-def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
+def end_labels(lay: TrafficLayout) -> list[EndLabel]:
     """Return the labels of all curves at the ends of the curves."""
     theme, top = lay.style.theme, lay.plot.top()
     return [
         EndLabel(each.text(lay.top), (theme.tensor if each.rank > 2 else theme.role)(each.role),
                  max(lay.y(each.height), top), each.rank, bold=each.rank == 0)
-        for each in _ends(traffic, lay.names)
+        for each in _ends(lay.traffic, lay.names)
     ]  # fmt: skip
 
 
@@ -192,15 +197,15 @@ def placed_labels(
     return list(zip(kept, places, strict=True))
 
 
-def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel, QRectF]]:
+def band_labels(lay: TrafficLayout) -> list[tuple[EndLabel, QRectF]]:
     """Return the names of tensors that have no line beside the plot, inside their own areas.
 
     A name is as far right as its area alone is under the name. Where the bytes do not fit, the name
     is there alone; an area that is thinner than letters has no name.
     """
-    own, plot, px = traffic.own, lay.plot, lay.style.px
+    traffic, own, plot, px = lay.traffic, lay.traffic.own, lay.plot, lay.style.px
     font, high = lay.style.text_font(11), px(_LETTERS)
-    labels, room = end_labels(traffic, lay), lay.labels
+    labels, room = end_labels(lay), lay.labels
     beside = [label for label, _ in placed_labels(labels, room.top(), room.bottom(), px(_LINE))]
     wanted = [
         (n, label)
@@ -258,7 +263,7 @@ def paint_curves(
         if traffic.dram is not None:
             _paint_level(painter, traffic.dram, lay, lay.style.theme.text)
         _paint_line(painter, traffic.own, lay, 2.0, Qt.PenStyle.SolidLine)
-    _paint_labels(painter, traffic, lay)
+    _paint_labels(painter, lay)
     painter.restore()
 
 
@@ -373,11 +378,9 @@ def _paint_level(painter: QPainter, amount: int, lay: TrafficLayout, colour: str
     painter.drawLine(QLineF(lay.plot.left(), y, lay.plot.right(), y))
 
 
-def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) -> None:
-    style, px = lay.style, lay.style.px
-    line = px(_LINE)
-    room = lay.labels
-    placed = placed_labels(end_labels(traffic, lay), room.top(), room.bottom(), line)
+def _paint_labels(painter: QPainter, lay: TrafficLayout) -> None:
+    style, px, line, room = lay.style, lay.style.px, lay.style.px(_LINE), lay.labels
+    placed = placed_labels(end_labels(lay), room.top(), room.bottom(), line)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for label, y in placed:
         painter.setPen(QPen(mixed(style.theme.panel, label.colour, 0.7), hairline(style)))
@@ -386,6 +389,6 @@ def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) ->
         box = QRectF(room.x() + px(9), y - line / 2, room.width() - px(9), line)
         draw_text(painter, box, label.text, font, label.colour)
     font = style.text_font(11)
-    for label, box in band_labels(traffic, lay):
+    for label, box in band_labels(lay):
         painter.fillRect(box, mixed(style.theme.window, label.colour, 0.12))
         draw_text(painter, box, label.text, font, label.colour, CENTRE)

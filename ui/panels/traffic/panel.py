@@ -20,7 +20,6 @@ from simulator.study.traffic_curve import RunTraffic, run_traffic
 from ui.board.panel import STILL_MS
 from ui.look.draw import card, draw_text, fitted, text_width
 from ui.look.kept import draw_kept, place_key
-from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
 from ui.panels.base import Panel
 from ui.panels.traffic.painter import TrafficLayout, heights, paint_curves, traffic_layout
@@ -34,27 +33,17 @@ _CURVE = 20.0
 """How much worse it is to cover curves than anything else."""
 
 
-def paint_place(
-    painter: QPainter,
-    program: TileProgram,
-    traffic: RunTraffic,
-    visit: int,
-    counters: Counters,
-    style: Style,
-    rect: QRectF,
-    *,
-    hovered: int | None = None,
-) -> None:
+def paint_place(painter: QPainter, now: Snapshot, lay: TrafficLayout, hovered: int | None) -> None:
     """Paint the cursor's place and the bytes requested so far, or up to the pointer's visit."""
-    lay = traffic_layout(traffic, style, rect)
+    at, program, theme = now.cursor.visit, now.program, lay.style.theme
     painter.save()
-    _paint_cursor(painter, lay, visit + 0.5, lay.style.theme.current, 2)
+    _paint_cursor(painter, lay, at + 0.5, theme.current, 2)
     if hovered is None:
-        _paint_card(painter, program, traffic, lay, visit, counters)
+        _paint_card(painter, lay, at, figures(program, at, now.counters))
     else:
-        _paint_cursor(painter, lay, hovered + 0.5, lay.style.theme.text, 1)
-        counters = program.counters(hovered + 1)
-        _paint_card(painter, program, traffic, lay, hovered, counters)
+        _paint_cursor(painter, lay, hovered + 0.5, theme.text, 1)
+        said = figures(program, hovered, program.counters(hovered + 1))
+        _paint_card(painter, lay, hovered, said)
     painter.restore()
 
 
@@ -78,17 +67,10 @@ def _paint_cursor(
     painter.fillRect(QRectF(x, lay.plot.y(), wide, lay.plot.height()), QColor(colour))
 
 
-def _paint_card(
-    painter: QPainter,
-    program: TileProgram,
-    traffic: RunTraffic,
-    lay: TrafficLayout,
-    visit: int,
-    counters: Counters,
-) -> None:
+def _paint_card(painter: QPainter, lay: TrafficLayout, visit: int, said: tuple[str, ...]) -> None:
     """Write the figures of a visit on a card, beside its line and where no curve is covered."""
     style, theme, px = lay.style, lay.style.theme, lay.style.px
-    lines, box = figures_place(figures(program, visit, counters), traffic, lay, visit)
+    lines, box = figures_place(said, lay, visit)
     bold, font = style.text_font(11, bold=True), style.text_font(11)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     card(painter, box, theme.panel, theme.border, px(3))
@@ -99,13 +81,13 @@ def _paint_card(
 
 
 def figures_place(
-    said: tuple[str, ...], traffic: RunTraffic, lay: TrafficLayout, visit: int
+    said: tuple[str, ...], lay: TrafficLayout, visit: int
 ) -> tuple[tuple[str, ...], QRectF]:
     """Return the lines of the card with the `figures` of a visit, and the card's place."""
     px, plot, x = lay.style.px, lay.plot, lay.x(visit + 0.5)
     bold, font = lay.style.text_font(11, bold=True), lay.style.text_font(11)
     first, *each = said
-    lower, upper = _curve_heights(traffic, lay)
+    lower, upper = _curve_heights(lay)
     best, least = None, np.inf
     half = -(-len(each) // 2)
     wordings = [
@@ -134,11 +116,11 @@ def figures_place(
 
 
 def _curve_heights(
-    traffic: RunTraffic, lay: TrafficLayout
+    lay: TrafficLayout,
 ) -> tuple[list[NDArray[np.floating[Any]]], NDArray[np.floating[Any]]]:
     """Return the heights of the other runs' lines and of the areas' upper edge, in columns."""
     out = []
-    for curve in (traffic.own, *traffic.others):
+    for curve in (lay.traffic.own, *lay.traffic.others):
         at = np.linspace(0, curve.length, _COLUMNS)
         out.append(heights(np.interp(at, curve.visits, curve.totals), lay))
     return out[1:], out[0]
@@ -227,10 +209,7 @@ class TrafficPanel(Panel[RunTraffic]):
         # Curves take ten times as long as the rest.
         key, whole = ("curves", place_key(style, place)), QRectF(self.rect())
         draw_kept(painter, traffic, key, whole, style.theme.panel, curves)
-        paint_place(
-            painter, now.program, traffic, now.cursor.visit, now.counters, style, place,
-            hovered=self.hovered,
-        )  # fmt: skip
+        paint_place(painter, now, traffic_layout(traffic, style, place), self.hovered)
 
     # --- pointer and keys -----------------------------------------------------------------
 

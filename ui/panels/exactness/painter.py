@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +25,19 @@ itself."""
 _TICKS = ((0, "1"), (2, "10²"), (4, "10⁴"), (6, "10⁶"))
 _SHADES = 28
 
+Words = tuple[str, ...]
+"""Words for one fact, the longest first."""
+Figure = tuple[str, Words, bool]
+"""A line below the strips: its name, its words, and whether it warns."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExactnessLayout:
     """The places of everything."""
 
     style: Style  # with the text scale that fits
-    titles: tuple[QRectF, QRectF]  # above each strip
-    axes: tuple[QRectF, QRectF]  # left of each strip
+    titles: tuple[QRectF, ...]  # above each strip
+    axes: tuple[QRectF, ...]  # left of each strip
     strips: tuple[QRectF, QRectF]  # errors so far; float16 without a maximum
     rows_axis: QRectF  # row numbers below the strips; null if there is no space
     # one for each line below the strips; fewer if there is little space
@@ -51,20 +55,14 @@ def exactness_layout(rect: QRectF, style: Style) -> ExactnessLayout:
     axis = px(14) if room >= px(14) else 0.0
     height = least + max(0.0, room - axis) / 2
     left = px(34)
-    titles, axes, strips = [], [], []
-    y = rect.y()
-    for _ in range(2):
-        titles.append(QRectF(rect.x(), y, rect.width(), title))
-        strips.append(QRectF(rect.x() + left, y + title, rect.width() - left, height))
-        axes.append(QRectF(rect.x(), y + title, left - px(5), height))
-        y += title + height + px(4)
+    upper = QRectF(rect.x() + left, rect.y() + title, rect.width() - left, height)
+    strips = upper, upper.translated(0, title + height + px(4))
+    titles = tuple(QRectF(rect.x(), s.y() - title, rect.width(), title) for s in strips)
+    axes = tuple(QRectF(rect.x(), s.y(), left - px(5), height) for s in strips)
     under = QRectF(strips[1].x(), strips[1].bottom(), strips[1].width(), axis)
     first = strips[1].bottom() + axis + px(6)
     figures = tuple(QRectF(rect.x(), first + n * line, rect.width(), line) for n in range(count))
-    return ExactnessLayout(
-        style, (titles[0], titles[1]), (axes[0], axes[1]), (strips[0], strips[1]),
-        under if axis else QRectF(), figures,
-    )  # fmt: skip
+    return ExactnessLayout(style, titles, axes, strips, under if axis else QRectF(), figures)
 
 
 def paint_exactness(
@@ -83,160 +81,133 @@ def paint_exactness(
     lay = exactness_layout(rect, style)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    texts = (now_words(snapshot, model), half_words(snapshot, model))
+    texts = now_words(snapshot, model), half_words(model)
     for n, strip in enumerate((model.now, model.half)):
         _paint_title(painter, lay, lay.titles[n], *texts[n])
         _paint_strip(painter, strip, lay, lay.strips[n])
         _paint_scale(painter, lay, n, model.rounding if n == 0 else None)
     _paint_rows(painter, snapshot, model, lay, row)
     for place, line in zip(lay.figures, figure_lines(snapshot, model), strict=False):
-        _paint_figure(painter, lay, place, *line)
+        _paint_figure(painter, lay.style, place, *line)
     painter.restore()
 
 
 # --- words -------------------------------------------------------------------------------------
 
 
-def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the title of the first strip and its result, each from long to short."""
+def now_words(snapshot: Snapshot, model: Exactness) -> tuple[Words, Words]:
+    """Return the title of the first strip, and its result."""
     made = " and ".join(model.gradients[0]) or "O"
-    names = (f"error of {made} so far, row by row", f"error of {made} so far", f"{made} so far")
     figures = _worst_words(model.now, "no row has an output yet")
     if model.rounding is not None and model.now.worst is not None:
         dtype = snapshot.program.workload.dtype
         figures = (f"{figures[0]}; dashed: {dtype} rounds {made} by up to this", *figures)
-    return names, figures
+    return _error_names(made, "row"), figures
 
 
-def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the title of the second strip and its result, each from long to short."""
+def half_words(model: Exactness) -> tuple[Words, Words]:
+    """Return the title of the second strip, and its result."""
     if model.gradients[1]:
         made = " and ".join(model.gradients[1])
-        names = (f"error of {made} so far, key by key", f"error of {made} so far", f"{made} so far")
-        return names, _worst_words(model.half, "no key has a gradient yet", "key")
+        result = _worst_words(model.half, "no key has a gradient yet", "key")
+        return _error_names(made, "key"), result
+    what, tail = "exp(S), ℓ and O", ", no maximum"
     if model.features:
-        names = ("same inputs, P, ℓ and O in fp16", "same inputs in fp16", "fp16")
-        return names, _worst_words(model.half, "not computed yet")
-    names = (
-        "same inputs, exp(S), ℓ and O in fp16, no maximum", "same inputs in fp16, no maximum",
-        "fp16, no maximum",
-    )  # fmt: skip
+        what, tail = "P, ℓ and O", ""
+    names = f"same inputs, {what} in fp16{tail}", f"same inputs in fp16{tail}", f"fp16{tail}"
     return names, _worst_words(model.half, "not computed yet")
 
 
-def _worst_words(strip: ErrorStrip, none: str, each: str = "row") -> tuple[str, ...]:
+def _error_names(made: str, each: str) -> Words:
+    return f"error of {made} so far, {each} by {each}", f"error of {made} so far", f"{made} so far"
+
+
+def _worst_words(strip: ErrorStrip, none: str, each: str = "row") -> Words:
     unknown, row = strip.count(RowError.UNKNOWN), strip.worst
+    rest = f"{plural(unknown, each)} not computed yet"
     if row is None:
-        words = (f"{plural(unknown, each)} not computed yet", "not computed yet", "·")
-        return words if unknown else (none, "·")
+        return (rest, "not computed yet", "·") if unknown else (none, "·")
     size = "NaN or ∞" if strip.states[row] == RowError.BROKEN else ulp_text(float(strip.ulp[row]))
     worst = f"worst {size} in {each} {count_text(row)}"
-    rest = f"{plural(unknown, each)} not computed yet"
     return (f"{worst}, {rest}", worst, size) if unknown else (worst, size)
 
 
-def figure_lines(
-    snapshot: Snapshot, model: Exactness
-) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
-    """Return the lines below the strips: name, words from long to short, and whether they warn."""
+def figure_lines(snapshot: Snapshot, model: Exactness) -> list[Figure]:
+    """Return the lines below the strips."""
     if model.gradients[0]:
         return _gradient_lines(snapshot, model)
     if model.features:
         none = "no maximum and no rescale: there is no softmax"
-        return (
+        said = f"{model.features}: the error is that of linear attention"
+        return [
             ("rescale", (none, "no softmax", "none"), False),
-            (
-                "φ",
-                (f"{model.features}: the error is that of linear attention", model.features),
-                False,
-            ),
+            ("φ", (said, model.features), False),
             ("fp16", *_half_texts(model, limit="")),
-        )
-    return (
+        ]
+    lines = [
         ("rescale", _rescale_texts(snapshot, model), False),
         ("exp", *_margin_texts(snapshot, model)),
         ("fp16", *_half_texts(model, limit=f" (S > {HALF_OVERFLOW:.2f})")),
-        *_way_lines(snapshot, model),
-    )
+    ]
+    if model.ways:  # P in the dtype: standard attention and flash, beside P in float32
+        ulp = f"ulp of {snapshot.program.workload.dtype}"
+        standard, flash, single = (
+            number_text(model.ways[way].ulp, 2) for way in ("standard", "flash", "float32")
+        )
+        least = f"standard {standard}, flash {flash}"
+        beside = f"{least}, P in float32 {single}"
+        whole = f"O of the head off by at most, in {ulp}, S and P rounded as stored: {beside}"
+        brief = f"S and P rounded, worst {ulp}: {beside}", f"{ulp}: {beside}", least
+        lines.append(("P", (whole, *brief), False))
+    return lines
 
 
-def _way_lines(
-    snapshot: Snapshot, model: Exactness
-) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
-    """Return the line on P in the dtype: standard attention and flash, beside P in float32."""
-    if not model.ways:
-        return ()
-    dtype = snapshot.program.workload.dtype
-    standard, flash, single = (
-        number_text(model.ways[way].ulp, 2) for way in ("standard", "flash", "float32")
-    )
-    least = f"standard {standard}, flash {flash}"
-    beside = f"{least}, P in float32 {single}"
-    words = (
-        f"O of the head off by at most, in ulp of {dtype}, S and P rounded as stored: {beside}",
-        f"S and P rounded, worst ulp of {dtype}: {beside}", f"ulp of {dtype}: {beside}", least,
-    )  # fmt: skip
-    return (("P", words, False),)
-
-
-def _gradient_lines(
-    snapshot: Snapshot, model: Exactness
-) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+def _gradient_lines(snapshot: Snapshot, model: Exactness) -> list[Figure]:
     origin = weights_words(snapshot.program.algorithm)
-    lines: list[tuple[str, tuple[str, ...], bool]] = [
+    lines: list[Figure] = [
         ("rescale", (*(f"none: {words}" for words in origin), "none"), False),
         ("ulp", ("of the largest number of each gradient so far", "of each largest number"), False),
     ]
     if model.now.count(RowError.UNKNOWN):
         size = "the run is too large to be compared at every step; verify compares it"
         lines.append(("float64", (size, "too large a run: see verify", "too large"), False))
-    return tuple(lines)
+    return lines
 
 
-def _rescale_texts(snapshot: Snapshot, model: Exactness) -> tuple[str, ...]:
+def _rescale_texts(snapshot: Snapshot, model: Exactness) -> Words:
     if not model.rescales:
-        return ("none: one maximum over the whole row", "none")
+        return "none: one maximum over the whole row", "none"
     if model.rescale is None:
-        return ("no maximum has changed so far", "none so far")
-    value = number_text(model.rescale)
+        return "no maximum has changed so far", "none so far"
     note = fault_note(snapshot.program.workload, "alpha")
-    tail = f", {note}" if note else ""
-    return (
-        f"α = {value} is the largest rescale so far{tail}",
-        f"largest so far α = {value}{tail}", f"α = {value}{tail}",
-    )  # fmt: skip
+    alpha, tail = f"α = {number_text(model.rescale)}", f", {note}" if note else ""
+    whole = f"{alpha} is the largest rescale so far{tail}"
+    return whole, f"largest so far {alpha}{tail}", f"{alpha}{tail}"
 
 
-def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], bool]:
+def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[Words, bool]:
     """Return how far exp is from its overflow; without a maximum, and with one."""
     if model.largest is None:
         return ("no score so far", "·"), False
-    largest, limit = number_text(model.largest, 1), f"{EXP_OVERFLOW:.1f}"
+    largest, limit = f"max S = {number_text(model.largest, 1)}", f"{EXP_OVERFLOW:.1f}"
     margin = EXP_OVERFLOW - model.largest
     over = margin < 0
-    distance = number_text(abs(margin), 1)
-    side = f"{distance} over" if over else f"{distance} below"
-    none = f"max S = {largest}, {side} the overflow of exp at {limit} without a maximum"
-    safe = "with one S − m ≤ 0"
+    side = f"{number_text(abs(margin), 1)} {'over' if over else 'below'}"
+    none = f"{largest}, {side} the overflow of exp at {limit} without a maximum"
+    brief = f"{largest}, {side} overflow at {limit}"
     if fault_note(snapshot.program.workload, "m"):
-        return (none, f"max S = {largest}, {side} overflow at {limit}", side), over
-    return (
-        f"{none}; {safe}", none, f"max S = {largest}, {side} overflow at {limit}",
-        f"max S = {largest}",
-    ), False  # fmt: skip
+        return (none, brief, side), over
+    return (f"{none}; with one S − m ≤ 0", none, brief, largest), False
 
 
-def _half_texts(model: Exactness, *, limit: str) -> tuple[tuple[str, ...], bool]:
+def _half_texts(model: Exactness, *, limit: str) -> tuple[Words, bool]:
     known = len(model.half.states) - model.half.count(RowError.UNKNOWN)
     if not known:
         return ("not computed yet", "·"), False
-    over, broken = model.half_overflows, model.half.count(RowError.BROKEN)
-    of = f"of {plural(known, 'row')}"
-    return (
-        f"{count_text(over)} {of} overflow{limit}, {count_text(broken)} become NaN or ∞",
-        f"{count_text(over)} {of} overflow, {count_text(broken)} NaN or ∞",
-        f"{count_text(over)} overflow",
-    ), over > 0
+    over, broken = count_text(model.half_overflows), count_text(model.half.count(RowError.BROKEN))
+    some = f"{over} of {plural(known, 'row')} overflow"
+    whole = f"{some}{limit}, {broken} become NaN or ∞"
+    return (whole, f"{some}, {broken} NaN or ∞", f"{over} overflow"), model.half_overflows > 0
 
 
 # --- strips ------------------------------------------------------------------------------------
@@ -318,11 +289,7 @@ def _paint_scale(painter: QPainter, lay: ExactnessLayout, n: int, rounding: floa
 
 
 def _paint_title(
-    painter: QPainter,
-    lay: ExactnessLayout,
-    place: QRectF,
-    names: Sequence[str],
-    figures: Sequence[str],
+    painter: QPainter, lay: ExactnessLayout, place: QRectF, names: Words, figures: Words
 ) -> None:
     theme, px = lay.style.theme, lay.style.px
     bold, font = lay.style.text_font(11.5, bold=True), lay.style.text_font(11)
@@ -380,18 +347,12 @@ def _paint_rows(
 
 
 def _paint_figure(
-    painter: QPainter,
-    lay: ExactnessLayout,
-    place: QRectF,
-    name: str,
-    texts: Sequence[str],
-    bad: bool,
+    painter: QPainter, style: Style, place: QRectF, name: str, texts: Words, bad: bool
 ) -> None:
-    style = lay.style
     width = text_width(style.text_font(11.5), "rescale") + style.px(12)
     left = QRectF(place.x(), place.y(), width, place.height())
     Text(name, "muted", size=11.5).paint(painter, style, left)
-    said = Text(tuple(texts), "bad" if bad else "text", size=11.5)
+    said = Text(texts, "bad" if bad else "text", size=11.5)
     said.paint(painter, style, place.adjusted(width, 0, 0, 0))
 
 

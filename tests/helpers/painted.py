@@ -39,8 +39,8 @@ def colours(picture: QImage) -> set[int]:
     return {picture.pixel(x, y) for x, y in places}
 
 
-def record_texts(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[DrawnText]:
-    """Note what a painter writes, where, instead of drawing it."""
+def record_texts(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[DrawnText]:
+    """Note what painters write, where, instead of drawing it."""
     drawn: list[DrawnText] = []
 
     def note(
@@ -54,7 +54,8 @@ def record_texts(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Dr
         high = QFontMetricsF(font).capHeight()
         drawn.append(DrawnText(text, place, width > rect.width() + 0.5, high))
 
-    monkeypatch.setattr(module, "draw_text", note)
+    for module in modules:
+        monkeypatch.setattr(module, "draw_text", note)
     return drawn
 
 

@@ -30,8 +30,10 @@ from ui.look.formula import formula
 from ui.look.names import weights_words
 from ui.look.theme import DARK, Style, stage_label, stage_scale
 from ui.look.units import number_text
+from ui.panels.softmax import lines as lines_below
 from ui.panels.softmax import painter as softmax
 from ui.panels.softmax import rescale as rescale_painter
+from ui.panels.softmax.lines import error_words, rescale_words
 from ui.panels.softmax.model import (
     KeyState,
     row_scores,
@@ -40,14 +42,7 @@ from ui.panels.softmax.model import (
     score_bars,
     sum_bar,
 )
-from ui.panels.softmax.painter import (
-    error_words,
-    hall_lines,
-    key_names,
-    legend_words,
-    paint_softmax,
-    rescale_words,
-)
+from ui.panels.softmax.painter import hall_lines, key_names, legend_words, paint_softmax
 from ui.panels.softmax.panel import SoftmaxPanel
 from ui.panels.softmax.places import MIN_SIZE, height_of, legend_places, softmax_layout
 from ui.panels.update_lines import NOT_YET, softmax_lines
@@ -341,7 +336,7 @@ def test_no_text_collides(number, width, height, scale, share):
     rect = QRectF(3, 5, width, height)
     style = Style(DARK, scale)
     with pytest.MonkeyPatch.context() as patch:
-        drawn = record_texts(patch, softmax)
+        drawn = record_texts(patch, softmax, lines_below)
         painted(lambda p: paint_softmax(p, now, report, style, rect, motion=motion, share=share))
     assert_tidy(drawn, rect)
     assert any(f"row {report.row}" in one.text for one in drawn)
@@ -365,7 +360,7 @@ def test_scores_that_leave_float32_are_told(monkeypatch, algorithm, size):
     q, k = (size * x / np.abs(x).max() for x in (trace.inputs.q, trace.inputs.k))
     with np.errstate(all="ignore"):
         trace = trace_of(trace.workload.scenario, replace(trace.inputs, q=q, k=k))
-        rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax)
+        rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax, lines_below)
         for now in every_op(trace):
             for row in now.visit.rows:
                 drawn.clear()
@@ -382,7 +377,7 @@ def test_scores_that_leave_float32_are_told(monkeypatch, algorithm, size):
 @pytest.mark.parametrize("sink", [-9.0, 2.0, 40.0])
 def test_the_axis_has_room_for_a_maximum_that_no_key_has(monkeypatch, sink):
     trace = trace_of(scenario(nq=8, d=4, rows=4, cols=4, scores={"sink_logits": [sink]}))
-    rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax)
+    rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax, lines_below)
     seen = set()
     for now in every_op(trace):
         for row in now.visit.rows:
@@ -435,7 +430,7 @@ def test_a_row_that_sees_nothing_says_so(monkeypatch):
     trace = simulate(scenario)
     now = trace.snapshot(0)
     rect = QRectF(0, 0, 400, 300)
-    drawn = record_texts(monkeypatch, softmax)
+    drawn = record_texts(monkeypatch, softmax, lines_below)
     for row, blind in ((0, True), (1, True), (2, False)):
         drawn.clear()
         report = row_report(now, row)
@@ -556,7 +551,7 @@ def test_a_row_of_another_block_is_named_not_replaced_in_silence(open_window):
     assert row == w.rows - 1
     assert f"row 9 “{w.query_token(9)}” is not in this row block: double-click its tile" in words
     with pytest.MonkeyPatch.context() as patch:
-        drawn = record_texts(patch, softmax)
+        drawn = record_texts(patch, softmax, lines_below)
         panel.grab()
     assert any("row 9" in one.text and "not in this row block" in one.text for one in drawn)
     there = session.trace.program.index(0, 9 // w.rows, 0)

@@ -10,7 +10,6 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
-from simulator.program.faults import fault_note
 from simulator.program.op import Gesture
 from simulator.program.playback import eased, rescaling
 from simulator.run.motion import Motion
@@ -22,7 +21,6 @@ from ui.look.draw import (
     CENTRE,
     LEFT,
     RIGHT,
-    card,
     draw_text,
     draw_upright,
     hairline,
@@ -30,12 +28,12 @@ from ui.look.draw import (
     outline,
     text_width,
 )
-from ui.look.formula import draw_part, formula
+from ui.look.formula import formula
 from ui.look.kept import draw_kept, kept, place_key
-from ui.look.lit import alpha_boxes, paint_lit
-from ui.look.names import first_that_fits, font_that_fits, row_name, weights_words
+from ui.look.names import first_that_fits, row_name
 from ui.look.theme import Style
-from ui.look.units import count_text, number_text, plural, ulp_text
+from ui.look.units import count_text, number_text, plural
+from ui.panels.softmax.lines import paint_footer, paint_lines
 from ui.panels.softmax.model import (
     KeyState,
     Maximum,
@@ -57,8 +55,6 @@ from ui.panels.softmax.rescale import RescaleScene, paint_excess, paint_rescale
 from ui.panels.softmax.weights import paint_weights
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
-MOST_ULP = 1e5
-"""Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
 _OLDER = KeyState.SEEN, KeyState.ELSEWHERE, KeyState.LATER
 """States of bars that no op is working on."""
 _OUTLINED = 4
@@ -69,8 +65,6 @@ _HALL_LINES = 2
 """Lines of the update that are seen from the last row at once."""
 _MOST_NAMES = 40
 """Most keys that have their names."""
-_LETTERS = 42
-"""Letters of a usual line, for which text is made small if need be."""
 
 
 # --- the bars --------------------------------------------------------------------------------
@@ -198,13 +192,9 @@ def _paint_moving(
 
 
 def _paint_still(
-    painter: QPainter,
-    picture: _RowPicture,
-    *,
-    grows: bool,
-    shrinks: bool = False,
+    painter: QPainter, picture: _RowPicture, *, grows: bool, shrinks: bool = False,
     lit: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Paint all but the maximum, all but the current bars if they grow, and weights that stay.
 
     lit: whether α is lit in the lines of the update.
@@ -229,9 +219,9 @@ def _paint_still(
             paint_weights(painter, snapshot, picture.weights, layout, picture.bars.keys_per_bar)
         _paint_names(painter, picture)
         _paint_axis(painter, picture.bars, layout)
-        _paint_legend(painter, snapshot, report, layout)
-    _paint_lines(painter, picture.lines, layout, lit=lit)
-    _paint_footer(painter, snapshot, report, layout)
+        _paint_legend(painter, picture)
+    paint_lines(painter, picture.lines, layout, lit=lit)
+    paint_footer(painter, snapshot, report, layout)
 
 
 def elsewhere_words(snapshot: Snapshot, row: int) -> tuple[str, ...]:
@@ -417,10 +407,9 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
     plot, theme, px = layout.plot, layout.style.theme, layout.style.px
     colour, line, high = theme.tensors["m"], px(13), px(8)
     jumps, named = picture.snapshot.op.makes_maximum, layout.gutter.isEmpty()
-    write = _paint_number if named else _paint_statistic
     if not np.isfinite(maximum.now):
         y = plot.bottom() - (high if named else line / 2)
-        write(painter, "m", maximum.now, y, colour, layout)
+        _paint_number(painter, "m", maximum.now, y, colour, layout)
         return
     if jumps:
         paint_excess(painter, layout, bars, maximum, phase)
@@ -438,17 +427,16 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
         else:
             at = min(max(y_old, y + line), layout.gutter.bottom() - line / 2)
             label_y = min(y, at - line)
-            _paint_statistic(painter, name, maximum.old, at, faded, layout)
+            _paint_number(painter, name, maximum.old, at, faded, layout)
         if jumps:
             y = y_old + (y - y_old) * phase
     painter.setPen(layout.style.pen(colour, 1.6))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
+    end = None
     if named:
         free = _free_places(bars, plot, label_y, px(64))
-        end = free[-1][1] if free else plot.right()
-        _paint_number(painter, "m", maximum.now, y - high, colour, layout, end=end)
-    else:
-        _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
+        end, label_y = free[-1][1] if free else None, y - high
+    _paint_number(painter, "m", maximum.now, label_y, colour, layout, end=end)
 
 
 def _free_places(
@@ -470,14 +458,23 @@ def _paint_number(
     painter: QPainter, latex: str, value: float, y: float, colour: str, layout: SoftmaxLayout,
     left: float | None = None, end: float | None = None,
 ) -> None:  # fmt: skip
-    """Write ``m 4.499`` with its middle at height `y`; by default it ends where the bars end."""
-    style, plot = layout.style, layout.plot
-    name, font = formula(latex, round(style.px(12))), style.code_font(11, bold=left is None)
-    text = number_text(value, 3)
-    wide = name.width + style.px(5) + text_width(font, text)
-    x = (plot.right() if end is None else end) - wide if left is None else left
+    """Write ``m = 1.911`` in the gutter, its middle at height `y`; without a gutter ``m 1.911``.
+
+    left, end: where it begins or ends; by default it ends where the bars end.
+    """
+    style, plot, gutter = layout.style, layout.plot, layout.gutter
+    name, among = formula(latex, round(style.px(12))), gutter.isEmpty()
+    font = style.code_font(11, bold=among and left is None)
+    start, text = name.width + style.px(5), number_text(value, 3)
+    x, wide = gutter.x(), gutter.width() - start
+    if among:
+        wide = start + text_width(font, text)
+        x = (plot.right() if end is None else end) - wide if left is None else left
+    else:
+        numbers = [number_text(value, digits) for digits in (3, 2, 1, 0)]
+        text = first_that_fits((*(f"= {each}" for each in numbers), *numbers), wide, font)
     name.draw(painter, x, y + style.px(3.5), colour)
-    place = QRectF(x + name.width + style.px(5), y - style.px(7), wide, style.px(14))
+    place = QRectF(x + start, y - style.px(7), wide, style.px(14))
     draw_text(painter, place, text, font, colour, LEFT)
 
 
@@ -504,20 +501,6 @@ def _paint_sum(painter: QPainter, picture: _RowPicture, summed: SumBar | None) -
         colour = theme.tensor("l") if bright else shades[n % 2]
         painter.fillRect(QRect(track.x() + left, track.y(), right - left, high), colour)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-
-
-def _paint_statistic(
-    painter: QPainter, latex: str, value: float, y: float, colour: str, layout: SoftmaxLayout
-) -> None:
-    """Write ``m = 1.911`` in the gutter, its middle at height `y`."""
-    style, gutter = layout.style, layout.gutter
-    name = formula(latex, round(style.px(12)))
-    name.draw(painter, gutter.x(), y + style.px(3.5), colour)
-    x = gutter.x() + name.width + style.px(5)
-    place = QRectF(x, y - style.px(7), gutter.right() - x, style.px(14))
-    font, numbers = style.code_font(11), [number_text(value, digits) for digits in (3, 2, 1, 0)]
-    choices = (*(f"= {number}" for number in numbers), *numbers)
-    draw_text(painter, place, first_that_fits(choices, place.width(), font), font, colour, LEFT)
 
 
 # --- words under the bars --------------------------------------------------------------------
@@ -571,13 +554,11 @@ def _split_words(splits: int, keys: int) -> tuple[LegendWord, ...]:
     )  # fmt: skip
 
 
-def _paint_legend(
-    painter: QPainter, snapshot: Snapshot, report: RowReport, layout: SoftmaxLayout
-) -> None:
+def _paint_legend(painter: QPainter, picture: _RowPicture) -> None:
+    layout, report, cols = picture.layout, picture.report, picture.snapshot.visit.cols
     style, plot, place = layout.style, layout.plot, layout.legend
-    px, theme = style.px, style.theme
-    font = style.text_font(11)
-    words = legend_words(snapshot, report)
+    px, theme, font = style.px, style.theme, style.text_font(11)
+    words = legend_words(picture.snapshot, report)
     swatch, gap = px(11), px(12)
     texts = [word.text for word in words]
     if sum(text_width(font, t) + swatch + gap for t in texts) - gap > place.right() - plot.x():
@@ -596,98 +577,5 @@ def _paint_legend(
         else:
             painter.fillRect(box, colour)
         at = QRectF(x + swatch, place.y(), width - swatch, place.height())
-        is_current = word.keys == (snapshot.visit.cols.start, snapshot.visit.cols.stop)
+        is_current = word.keys == (cols.start, cols.stop)
         draw_text(painter, at, text, font, theme.tensors["S"] if is_current else theme.muted, LEFT)
-
-
-# --- lines and error -------------------------------------------------------------------------
-
-
-def _paint_lines(
-    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout, *, lit: bool = False
-) -> None:
-    """Write the lines of the update; `lit`: whether α is lit, wherever it stands."""
-    style = layout.style
-    px, theme = style.px, style.theme
-    row = layout.lines[0].height()
-    letters = round(min(px(12.5), 0.74 * row))
-    inset = px(6)
-    widest = max(formula(line.latex, letters).width for line in lines)
-    x = layout.lines[0].x() + inset + widest + px(10)
-    # One size for all lines and all steps: a line of usual length decides.
-    fonts = [style.code_font(size) for size in (12, 11) if px(size) <= 0.8 * row]
-    fonts = fonts or [style.code_font(11)]
-    font = font_that_fits(fonts, "0" * _LETTERS, layout.lines[0].right() - inset - x)
-    _paint_frames(painter, lines, layout)
-    for line, place in zip(lines, layout.lines, strict=True):
-        later = mixed(theme.panel, theme.muted, 0.75)
-        colour = theme.text if line.current else theme.muted if line.reached else later
-        middle = place.center().y()
-        left, baseline = place.x() + inset, middle + px(4)
-        for box in alpha_boxes(line.latex, letters, left, baseline, style) if lit else ():
-            paint_lit(painter, box, style)
-        pair = colour, later
-        draw_part(painter, line.latex, letters, left, baseline, line.part, pair)
-        room = place.right() - px(3) - x
-        text = first_that_fits(line.texts, room, font)
-        draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, colour)
-
-
-def _paint_frames(painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout) -> None:
-    """Frame the lines that the current op does, neighbours in one frame."""
-    style = layout.style
-    frames: list[QRectF] = []
-    for line, place in zip(lines, layout.lines, strict=True):
-        if not line.current:
-            continue
-        if frames and abs(frames[-1].bottom() - place.y()) < 0.5:
-            frames[-1] = frames[-1].united(place)
-        else:
-            frames.append(place)
-    for frame in frames:
-        card(painter, frame, style.theme.accent, style.theme.current, style.px(4), style.px(1.2))
-
-
-def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
-    """Return the error so far in words, longest first; for a backward pass, the source of P."""
-    if snapshot.program.algorithm.backward:
-        return weights_words(snapshot.program.algorithm)
-    if report.error is None or report.ulp is None:
-        return ("error against float64: — (no output yet)", "error: — (no output yet)", "error: —")
-    figures = f"{number_text(report.error)} ({ulp_text(report.ulp)})"
-    return (f"error against float64 so far {figures}", f"error so far {figures}", figures)
-
-
-def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
-    """Return the factor of this visit's rescale of O, in words."""
-    if not middle_at(snapshot).has_maximum:
-        return ""
-    if snapshot.tile.last("factor") is None:
-        return "no rescale"
-    name = "factor" if snapshot.program.algorithm.normalises_each_tile else "α"
-    if not snapshot.made("m"):
-        return f"rescale {name} = —"
-    factor = float(snapshot.rescale_factor[report.row - snapshot.visit.rows.start])
-    note = fault_note(snapshot.program.workload, "alpha")
-    return f"rescale {name} = {number_text(factor)}" + (f", α {note}" if note else "")
-
-
-def _paint_footer(
-    painter: QPainter, snapshot: Snapshot, report: RowReport, layout: SoftmaxLayout
-) -> None:
-    style, place = layout.style, layout.footer
-    font = style.text_font(11)
-    right = rescale_words(snapshot, report)
-    width = text_width(font, right) + 1
-    inset = style.px(6)
-    row = place.adjusted(inset, 0, -inset, 0)
-    room = row.width() - width - style.px(10)
-    left = first_that_fits(error_words(snapshot, report), room, font)
-    # Rounding O to the dtype is far below; NaN is not.
-    fine = report.ulp is not None and report.ulp < MOST_ULP
-    colour = style.theme.good if fine else style.theme.bad
-    if report.ulp is None:
-        colour = style.theme.muted
-    draw_text(painter, QRectF(row.x(), row.y(), room, row.height()), left, font, colour)
-    if right:
-        draw_text(painter, row, right, font, style.theme.muted, RIGHT)

@@ -16,8 +16,9 @@ from ui.look.draw import text_width
 from ui.look.formula import typeset
 from ui.look.lit import typeset_alpha
 from ui.panels.base import MovingPanel
+from ui.panels.softmax.lines import error_words, rescale_words
 from ui.panels.softmax.model import moves_softmax
-from ui.panels.softmax.painter import elsewhere_words, error_words, paint_softmax, rescale_words
+from ui.panels.softmax.painter import elsewhere_words, paint_softmax
 from ui.panels.softmax.places import MIN_SIZE
 from ui.panels.update_lines import softmax_lines
 from ui.session.session import Session

@@ -225,11 +225,9 @@ class JoinedSplits(Middle):
     relative_to = "largest S"  # joined splits have no common m
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return the whole matrix: all splits are done."""
         return (Area("P", True, *_all_pairs(program)),)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return O alone."""
         return frozenset("O")
 
     def keys(self, now: Snapshot) -> str:
@@ -257,7 +255,6 @@ class StoredScores(Middle):
     keeps_divided = True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return the areas of S and of P in HBM."""
         rows, keys = _all_pairs(program)
         if visit.launch == 0:
             return _worked_on("S", False, program, visit)
@@ -267,11 +264,9 @@ class StoredScores(Middle):
         return Area("P", False, above, keys), Area("S", False, below, keys)
 
     def drawn_as(self, visit: Visit) -> str:
-        """Return S while it is made, else P."""
         return "P" if visit.launch else "S"
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return the tensors that the launch reads and makes."""
         return frozenset(("QK", "ml", "VO")[now.visit.launch])
 
     def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
@@ -286,7 +281,6 @@ class StoredScores(Middle):
         return now.newest_pairs or (("P", now.tile.p) if now.visit.launch == 2 else None)
 
     def divided(self, now: Snapshot) -> bool:
-        """Return whether P is divided, as it lies in HBM."""
         return now.visit.launch == 2 or now.normalised
 
     def caption(self, now: Snapshot) -> Phrase:
@@ -332,7 +326,6 @@ class Gradients(Middle):
         return (Area("P", True, *_all_pairs(program)),) * (visit.launch > program.forming)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return all tensors that the launch reads and writes."""
         return _moved(now)
 
     def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
@@ -383,7 +376,6 @@ class GradientsOfRows(Gradients):
         return _head(now), _row_block(now), now.launch.name
 
     def noted(self, now: Snapshot) -> Phrase:
-        """Return that no key is read."""
         return self.note
 
     def caption(self, now: Snapshot) -> Phrase:
@@ -407,7 +399,6 @@ class RunningState(Middle):
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return all tensors that the launch reads and writes."""
         return _moved(now)
 
     def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
@@ -423,7 +414,6 @@ class RunningState(Middle):
         return [LegendRow("φ(q)·φ(k)", ("P",), "0", _short_number(top))]
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, and the chunk or block."""
         chunk = f"chunk i = {now.visit.i} of {now.program.workload.grid.Tr}"
         return _head(now), chunk if now.launch.carries else _row_block(now)
 
@@ -453,7 +443,6 @@ class RunningState(Middle):
         return [Phrase("another function than a softmax, not an approximation of it")]
 
     def of_row(self, now: Snapshot) -> tuple[str, ...]:
-        """Return words for the similarities."""
         return "φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)"
 
 
@@ -461,12 +450,10 @@ class StateOfKeys(RunningState):
     """A state to which all keys are added before a query is read."""
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the KV head and the keys."""
         kv_head = now.program.workload.kv_head_of[now.visit.head]
         return f"KV head {kv_head}", f"keys of {self.keys(now)}"
 
     def noted(self, now: Snapshot) -> Phrase:
-        """Return that no query is read."""
         return Phrase("no query is read yet")
 
     def caption(self, now: Snapshot) -> Phrase:
@@ -481,15 +468,12 @@ class TokenState(RunningState):
     state = "token"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
-        """Return no area."""
         return ()
 
     def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
-        """Return no row: there is no map of pairs."""
         return []
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head and the token."""
         return _head(now), f"token {now.visit.i} of {now.program.workload.grid.Tr}"
 
     def caption(self, now: Snapshot) -> Phrase:

@@ -228,9 +228,9 @@ MEANS = {
 }  # fmt: skip
 """Keys that pages name, and the actions of the window that they say these are."""
 TALK = {
-    "PageDown": "next", "PageUp": "back", "B": "toggle_blank", "S": "toggle_speaker", "F5": "end",
-    "X": "swap_screens", "Ctrl+P": "toggle_pen", "Ctrl+L": "toggle_spotlight", "E": "erase",
-    "0": "toggle_what_if", "Ctrl+Z": "undo_stroke", "Esc": "off_or_end",
+    "PageDown": "next", "PageUp": "back", "B": "toggle_blank", "S": "link.toggle", "F5": "end",
+    "X": "link.swap_screens", "Ctrl+P": "toggle_pen", "Ctrl+L": "toggle_spotlight",
+    "E": "overlay.clear", "0": "toggle_what_if", "Ctrl+Z": "overlay.undo", "Esc": "off_or_end",
 }  # fmt: skip
 """The same while presenting."""
 

@@ -396,7 +396,7 @@ class Hand:
         presenter = self.window.presenter
         if presenter.on:
             self.draw.choice((presenter.toggle_pen, presenter.toggle_spotlight,
-                              presenter.toggle_speaker, presenter.erase))()  # fmt: skip
+                              presenter.link.toggle, presenter.overlay.clear))()  # fmt: skip
             self.drag()
 
     def take_layout(self) -> str:

@@ -217,17 +217,11 @@ def _why(name: str, error: Exception) -> str:
     from kernels.devices.host.compiler import find_compiler
 
     reason = find_compiler().reason if name == "host" else gpu_status().reason
-    if not reason and name == "cupy" and not _has_cupy():
+    if not reason and name == "cupy" and find_spec("cupy") is None:
         reason = "there is a GPU, but this copy of Tilescope comes without CuPy"
     if not reason:
         raise FailedError(str(error).replace("\n", " "))
     return reason
-
-
-def _has_cupy() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("cupy") is not None
 
 
 def _kernels() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QSize, Qt, QTimer, Signal
@@ -359,14 +360,6 @@ class Presenter(QObject):
         if field is not None and _takes_text(field):
             field.clearFocus()  # so that the next letter is a key of the talk
 
-    def toggle_speaker(self) -> None:
-        """Open the speaker's window, or close it; the talk continues."""
-        self.link.toggle()
-
-    def swap_screens(self) -> None:
-        """Exchange the screens of the window and the speaker's window."""
-        self.link.swap_screens()
-
     def reveal(self) -> None:
         """Show the answer to the question, or hide it."""
         player = self._window.lessons.player
@@ -400,14 +393,6 @@ class Presenter(QObject):
         if self.overlay.pen or self.overlay.spotlight:
             self._window.session.painting.stop()
             self._window.stage.show_transport(False)
-
-    def undo_stroke(self) -> None:
-        """Take the last stroke of the pen back."""
-        self.overlay.undo()
-
-    def erase(self) -> None:
-        """Take all strokes back."""
-        self.overlay.clear()
 
     def off_or_end(self) -> None:
         """Remove a refusal or the strip, else end painting, else pen and black screen, else all."""
@@ -471,13 +456,13 @@ class Presenter(QObject):
         drawn = DRAWING.get(pressed) if self.overlay.pen else None
         does: Callable[[], object] | None = None
         if drawn is not None:
-            does = getattr(self, drawn.does)
+            does = attrgetter(drawn.does)(self)
         elif not typing and (guesses := self._guess_key(pressed)) is not None:
             does = guesses
         elif not typing and (jumps := self._jump_key(pressed)) is not None:
             does = jumps
         elif key is not None and not (key.typed and typing):
-            does = getattr(self, key.does)
+            does = attrgetter(key.does)(self)
         elif self.speaker is not None and self.speaker.isActiveWindow():
             does = self._in_speaker(pressed, field)
         if does is None:

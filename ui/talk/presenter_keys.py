@@ -13,7 +13,7 @@ class Key:
     """A key of a talk."""
 
     keys: tuple[str, ...]  # the keys
-    does: str  # the method of `Presenter` that the key calls
+    does: str  # the method that the key calls, from `Presenter` on
     words: str  # the method's effect, for the list of keys
     typed: bool = False  # whether a field that has the focus takes it as a letter
     drawing: bool = False  # whether the key has this meaning only while the pen is on
@@ -28,10 +28,10 @@ KEYS = (
     Key(("R",), "toggle_transport", "Place and speed of the run, or not", typed=True),
     Key(("Ctrl+P",), "toggle_pen", "Pen"),
     Key(("Ctrl+L",), "toggle_spotlight", "Spotlight; the wheel makes it larger or smaller"),
-    Key(("Backspace", "Ctrl+Z"), "undo_stroke", "Take the last stroke back", drawing=True),
-    Key(("E",), "erase", "Erase all strokes", typed=True),
-    Key(("S",), "toggle_speaker", "Speaker's window", typed=True),
-    Key(("X",), "swap_screens", "Change screens with the speaker's window", typed=True),
+    Key(("Backspace", "Ctrl+Z"), "overlay.undo", "Take the last stroke back", drawing=True),
+    Key(("E",), "overlay.clear", "Erase all strokes", typed=True),
+    Key(("S",), "link.toggle", "Speaker's window", typed=True),
+    Key(("X",), "link.swap_screens", "Change screens with the speaker's window", typed=True),
     Key(("Esc",), "off_or_end", "Pen, spotlight and black screen off; then the end"),
     Key(("F5", "Shift+F5"), "end", "The end of the talk"),
 )

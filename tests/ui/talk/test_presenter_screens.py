@@ -181,7 +181,7 @@ restyled, painted = Restyled(), Painted()
 window.installEventFilter(restyled)
 window.board.installEventFilter(painted)
 in_between.found.clear()
-presenter.swap_screens()
+presenter.link.swap_screens()
 note("swapped")
 out["on the way"] = list(in_between.found)
 out["restyled"] = restyled.count
@@ -199,7 +199,7 @@ class Resized(QObject):
 resized = Resized()
 presenter.speaker.installEventFilter(resized)
 painted.found.clear()
-presenter.swap_screens()
+presenter.link.swap_screens()
 note("swapped back")
 out["sizes of the speaker"] = resized.found
 window.board.update()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel
 
 from simulator.problem.filling import capture_names, capture_text
 from simulator.problem.scenario import with_values
@@ -90,7 +90,10 @@ def test_a_chip_opens_its_field_below_itself_and_a_change_runs(open_window):
             continue
         QTest.mouseClick(chip, Qt.MouseButton.LeftButton)
         box = popover(window)
-        assert box.page.field.spec.name == field
+        spec = box.page.field.spec
+        assert spec.name == field
+        told = [each.text() for each in box.findChildren(QLabel) if each.isVisible()]
+        assert len([each for each in told if spec.brief in each]) == 1, told
         below = chip.mapToGlobal(chip.rect().bottomLeft())
         assert 0 <= box.y() - below.y() < 20
         assert window.frameGeometry().contains(QRect(box.pos(), box.size()))

@@ -289,6 +289,7 @@ def test_all_questions_have_room(open_window) -> None:
     shown = [name for name, field in window.what_if.fields.items() if field.isVisible()]
     assert shown == ["tile", "causal", "tokens", "width"]  # the others are in the header
     assert window.what_if.height() < 70
+    assert min(each.font().pixelSize() for each in window.what_if.fields.values()) >= 12
     assert window.what_if.grab().toImage().pixelColor(600, 30).isValid()
 
 

@@ -34,6 +34,7 @@ class FieldPage(QWidget):
         self._session = window.session
         spec = next(spec for spec in FIELDS if spec.name == name)
         self.field = Field(spec)
+        self.field.brief.hide()  # the help begins with it
         self.help = QLabel(spec.help, wordWrap=True)
         self.help.setFont(style.text_font(15.5))
         column = with_parts(QVBoxLayout(self), self.field, self.help, gap=round(style.px(12)))

@@ -387,7 +387,7 @@ class WhatIfStrip(Painted):
         self._style, size = style, self._sizes.field
         for field in self.fields.values():
             if isinstance(field, ChoiceBox):
-                field.set_style(Style(style.theme, style.scale * (size - 4) / _LIST))
+                field.set_style(Style(style.theme, style.scale * max((size - 4) / _LIST, 1)))
             else:
                 field.set_style(style, size)
         if not self._stage:

@@ -86,7 +86,7 @@ class StageTop(Painted):
     def paint(self, painter: QPainter) -> None:
         theme, u = self.style_now.theme, self.height() / TOP
         for n, place in enumerate(self.segments()):
-            here = theme.current if n == self.number else theme.border
+            here = theme.current if n == self.number else theme.grid
             painter.fillRect(place, QColor(theme.muted if n < self.number else here))
         own = Style(theme, NAME * u / LABEL)
         font, top = own.text_font(LABEL), 32 * u

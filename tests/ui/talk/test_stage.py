@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QSlider,
     QTabBar,
+    QWidget,
 )
 
 from simulator.base.assets import LESSONS, SCENARIOS
@@ -26,18 +27,20 @@ from simulator.study.compare import comparison_of
 from tests.helpers.runs import program_of
 from tests.helpers.shown_lessons import shipped_lessons, some_steps
 from tests.helpers.waiting import wait_until
+from tests.ui.look.test_theme import contrast
 from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.slide import CAPTION, unit
-from ui.look.theme import DARK, STAGE_LABEL, Style
+from ui.look.theme import DARK, STAGE_LABEL, THEMES, Style, on_stage
 from ui.look.units import bytes_text
 from ui.panels.compare.costs import costs_of, paint_costs
 from ui.talk.caption import Caption
 from ui.talk.slide import paint_slide, slide_body, slide_style
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
+from ui.window.stage import StageTop
 
 TELLING = ("01-soft-lookup", "05-online-softmax", "09-kv-cache")
 """Lessons with tokens, tiles and plots, read at all sizes; others show what these lack."""
@@ -141,6 +144,20 @@ def test_a_film_shows_no_control_that_nobody_can_use(name):
 
 
 # --- one scene --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_steps_that_were_seen_look_other_than_those_to_come(qapp, theme):
+    window, top = QWidget(), StageTop()
+    window.resize(1280, 720)
+    top.setParent(window)
+    top.set_style(Style(on_stage(theme)))
+    top.show_place("", 1, 3)
+    top.resize(1280, 44)
+    picture = top.grab().toImage()
+    seen, now, to_come = (picture.pixelColor(each.center().toPoint()) for each in top.segments())
+    assert contrast(seen, to_come) > 2.5
+    assert now == QColor(theme.current)
 
 
 def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp):

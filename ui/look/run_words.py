@@ -152,3 +152,10 @@ def engine_words(name: str, device: str) -> str:
     if name == "numpy":
         return f"{device} · NumPy"
     return "CPU · CUDA kernel" if name == "host" else f"GPU {device} · CUDA kernel"
+
+
+def engine_note(name: str, device: str, why: str) -> str:
+    """Return which engine computes, in a sentence; why: what keeps it from the GPU, if anything."""
+    if name != "numpy":
+        return f"Numbers recorded from CUDA kernels: {device}."
+    return f"Numbers computed with NumPy on the CPU{f': {why}' if why else ''}."

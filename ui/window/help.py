@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QTextBrows
 
 from simulator.base.assets import PAGES
 from simulator.base.version import built, version
+from ui.look.run_words import engine_note
 from ui.talk.presenter_keys import KEYS, LETTERS
 from ui.widgets.parts import with_parts
 from ui.window.mnemonics import plain
@@ -98,7 +99,8 @@ def _table(title: str, rows: list[tuple[str, str]]) -> str:
 def about(window: MainWindow) -> None:
     """Show the name and version of the program, and its engine."""
     trace = window.session.trace
-    note = window.engine_note(trace) if trace else ""
+    engine = trace and trace.engine
+    note = engine_note(engine.name, engine.device, window.session.why) if engine else ""
     day = built()
     name = f"<b>Tilescope</b> {version()}{f' of {day}' if day else ''}"
     _tell(window, "About Tilescope", f"{name}<br>Attention, tile by tile.<br>{note}")

@@ -27,7 +27,7 @@ from simulator.run.trace import Trace
 from ui.board.mask_brush import MaskBrush
 from ui.board.panel import BoardPanel
 from ui.look.icons import app_icon, icon
-from ui.look.run_words import engine_words
+from ui.look.run_words import engine_note, engine_words
 from ui.look.theme import (
     LABEL,
     TEXT_SCALES,
@@ -199,7 +199,7 @@ class MainWindow(LessonWindow):
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         self.lessons.player.step_changed.connect(session.painting.stop)
-        session.working.connect(self._show_working)
+        session.working.connect(lambda busy: self.header.show_busy(busy, session.trace))
         for tasks in (session.tasks, session.reading):
             tasks.progressed.connect(self.header.progress.show_progress)
             tasks.rested.connect(self.header.progress.rest)
@@ -259,7 +259,7 @@ class MainWindow(LessonWindow):
 
     def _show_header(self, trace: Trace) -> None:
         """Show in the header the settings that are not in the strip below it."""
-        note = self.engine_note(trace)
+        note = engine_note(trace.engine.name, trace.engine.device, self.session.why)
         self.header.show_trace(trace, self.style_now, note, asked=not self.top.asks)
 
     def open_field(self, name: str, at: QWidget) -> None:
@@ -276,14 +276,6 @@ class MainWindow(LessonWindow):
             query.setFocus(Qt.FocusReason.ShortcutFocusReason)
             query.selectAll()
 
-    def engine_note(self, trace: Trace) -> str:
-        """Return, in words, the engine, and why it is not a GPU."""
-        engine = trace.engine
-        if engine.name != "numpy":
-            return f"Numbers recorded from CUDA kernels: {engine.device}."
-        why = f": {self.session.why}" if self.session.why else ""
-        return f"Numbers computed with NumPy on the CPU{why}."
-
     def _show_title(self) -> None:
         scenario, path, trace = self.session.scenario, self.session.path, self.session.trace
         lesson = self.lessons.player.lesson
@@ -293,9 +285,6 @@ class MainWindow(LessonWindow):
         faults = fault_labels(scenario)[:1] if scenario else ()
         self.setWindowTitle(" — ".join((*faults, f"{name}[*]", f"Tilescope{engine}")))
         self.setWindowModified(not self.session.undo_stack.isClean())
-
-    def _show_working(self, busy: bool) -> None:
-        self.header.show_busy(busy, self.session.trace)
 
     def _name_undo(self) -> None:
         text = self.session.undo_text
@@ -363,11 +352,7 @@ class MainWindow(LessonWindow):
         itself stays full screen, and the widget could not leave a state that it does not know.
         """
         full = Qt.WindowState.WindowFullScreen
-        if (
-            self.isVisible()
-            and not self.isFullScreen()
-            and (self.windowHandle().windowStates() & full)
-        ):
+        if self.isVisible() and self.windowHandle().windowStates() & full:
             self.setWindowState(self.windowState() | full)
 
     def fit_once_arrived(self) -> None:

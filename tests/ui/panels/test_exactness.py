@@ -183,14 +183,14 @@ def test_a_fault_is_switched_on_undone_and_named(qtbot, window, panel, session):
     assert session.scenario.faults.on == ("forget_alpha",)
     assert session.trace.engine.device == "CPU, faults on"
     assert window.windowTitle().startswith("FAULT: forget alpha — ")
-    assert "the CUDA kernels have none" in window.engine_note(session.trace)
+    assert "the CUDA kernels have none" in session.why
     assert session.undo_stack.undoText() == "fault forget alpha"
     session.undo_stack.undo()
     session.settle()
     assert session.scenario.faults.on == ()
     assert not box.isChecked()
     assert not window.windowTitle().startswith("FAULT")
-    assert "CUDA kernels" not in window.engine_note(session.trace)
+    assert "CUDA kernels" not in session.why
 
 
 def test_the_first_wrong_step_is_found_and_gone_to(panel, session):

@@ -13,6 +13,8 @@ from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson.expressions import FUNCTIONS, fill
 from simulator.lesson.numbers import QUANTITIES
+from simulator.lesson.origins import origin_of
+from simulator.lesson.places import Origin, Pointer
 from simulator.lesson.record import NewStep, filled
 from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.facts import PACKED
@@ -21,6 +23,7 @@ from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor
+from simulator.run.snapshot import Cell
 from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
 from simulator.study.jobs.attention_only import figures, read_model
@@ -373,3 +376,10 @@ def test_a_large_run_goes_with_the_step_that_asks_for_it(length: int, kept: bool
     del numbers
     gc.collect()
     assert (run() is not None) is kept
+
+
+def test_a_number_comes_from_a_setting_or_from_cells_of_the_run() -> None:
+    numbers = Numbers(drawn(nq=8, nk=8), first_cursor())
+    assert origin_of("Bc | count", numbers) == Origin((), "Bc")
+    assert origin_of("alpha(3) - alpha(1 + 2)", numbers) == Origin((Pointer(cell=Cell("m", 3, 0)),))
+    assert origin_of("Nq * Nk", numbers) is origin_of("kv_heads", numbers) is None

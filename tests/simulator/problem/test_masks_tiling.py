@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.problem.hardware import gpus
 from simulator.problem.intervals import Intervals
-from simulator.problem.masks import FAR, Align, Mask
+from simulator.problem.masks import FAR, Align, BlockMask, Mask, PairMask
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.tiling import TileGrid, TileKind, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import resolve
@@ -352,3 +352,17 @@ def test_sinks_that_end_where_a_row_block_begins_are_seen_in_full() -> None:
     full = pairs.matrix().reshape(2, 8, 16).all(axis=1)
     np.testing.assert_array_equal(covered(grid.full_columns, grid.Tc), full)
     assert full[1].tolist() == [True] * 8 + [False] * 8
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [Mask(6, 6, causal=True), Mask(6, 8, window=3, causal=True),
+     Mask(6, 6, blocks=BlockMask(2, np.tri(3, k=-1, dtype=np.bool_))),
+     Mask(6, 5, tensor=PairMask(np.arange(60).reshape(2, 6, 5) % 7 < 3))],
+    ids=str,
+)  # fmt: skip
+def test_the_mask_of_the_last_row_is_its_row_of_the_mask(mask: Mask) -> None:
+    keys = range(mask.seqlen_k)
+    for head in range(2):
+        whole, last = mask.of_head(head), mask.of_last_row().of_head(head)
+        assert np.array_equal(last.visible(range(1), keys), whole.visible(range(5, 6), keys))

@@ -67,7 +67,7 @@ def test_costs_are_the_operations_of_the_formulas() -> None:
     assert cost.flops == summed + weighted + collected + a
     assert (cost.plain, cost.special, cost.matmul) == (3 * a, a, 0)
     assert cost.once == 2 * d * a
-    assert cost.kept == a
+    assert [each.kept for each in by_name.values()] == [1, 1, 1, a]
     assert [name for name, each in by_name.items() if not each.on_tensor_cores] == ["additive"]
 
 

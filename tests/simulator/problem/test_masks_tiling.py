@@ -359,7 +359,7 @@ def test_sinks_that_end_where_a_row_block_begins_are_seen_in_full() -> None:
     [Mask(6, 6, causal=True), Mask(6, 8, window=3, causal=True),
      Mask(6, 6, blocks=BlockMask(2, np.tri(3, k=-1, dtype=np.bool_))),
      Mask(6, 5, tensor=PairMask(np.arange(60).reshape(2, 6, 5) % 7 < 3))],
-    ids=str,
+    ids=["causal", "window", "blocks", "pairs"],
 )  # fmt: skip
 def test_the_mask_of_the_last_row_is_its_row_of_the_mask(mask: Mask) -> None:
     keys = range(mask.seqlen_k)

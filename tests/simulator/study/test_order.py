@@ -14,9 +14,12 @@ from simulator.base.tolerance import STEP
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario
 from simulator.problem.scores import BiasTable
+from simulator.problem.workload import resolve
 from simulator.run.trace import Trace, simulate
+from simulator.study.order.choices import USUAL_WINDOW
 from simulator.study.order.reach import LayerStack, cone, global_layers, stack
 from simulator.study.order.shuffle import MOST, order_of, shuffle_why_not, shuffled
+from simulator.study.order.state import layer_masks
 from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, trace_of
 
@@ -232,3 +235,16 @@ def test_global_layers_are_evenly_spread(layers, data):
         assert abs(int(places[0]) - (layers - 1 - int(places[-1]))) <= 1
     if count > 1:
         assert np.ptp(np.diff(places)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "window", "found"),
+    [({"causal": True, "window": 3}, 0, 0), ({"causal": True, "window": 3}, 5, 5),
+     ({"causal": True}, 0, USUAL_WINDOW), ({}, 0, USUAL_WINDOW)],
+)  # fmt: skip
+def test_without_a_window_local_layers_have_a_mask_that_hides_more(mask, window, found):
+    w = resolve(scenario(nq=24, nk=24, mask=mask))
+    masks = layer_masks(w, window)
+    assert masks.window == found
+    own = Mask(24, 24, causal=True, window=found) if found else w.mask
+    assert np.array_equal(masks.local, own.visible(range(24), range(24)))

@@ -199,7 +199,7 @@ class MainWindow(LessonWindow):
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         self.lessons.player.step_changed.connect(session.painting.stop)
-        session.working.connect(lambda busy: self.header.show_busy(busy, session.trace))
+        session.working.connect(self._show_working)  # not a lambda, which outlives the window
         for tasks in (session.tasks, session.reading):
             tasks.progressed.connect(self.header.progress.show_progress)
             tasks.rested.connect(self.header.progress.rest)
@@ -285,6 +285,9 @@ class MainWindow(LessonWindow):
         faults = fault_labels(scenario)[:1] if scenario else ()
         self.setWindowTitle(" — ".join((*faults, f"{name}[*]", f"Tilescope{engine}")))
         self.setWindowModified(not self.session.undo_stack.isClean())
+
+    def _show_working(self, busy: bool) -> None:
+        self.header.show_busy(busy, self.session.trace)
 
     def _name_undo(self) -> None:
         text = self.session.undo_text

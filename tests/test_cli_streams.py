@@ -38,8 +38,9 @@ def test_any_encoding_of_the_output_will_do(arguments, encoding):
     assert "\u2009" in whole  # thin spaces between thousands, plain ones elsewhere
     timeless = [line for line in whole.splitlines() if not line.startswith("time")]
     printed = told.stdout.decode(encoding).splitlines()
+    likeness = str.maketrans({"\u2009": " ", **({"µ": "u"} if encoding == "ascii" else {})})
     for line in timeless:
-        assert line.replace("\u2009", " ") in printed
+        assert line.translate(likeness) in printed
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def run_time(
     coarser = [_coarser(each, most, shares) for each in programs]
     found = works(programs, gpu.sms, shares, order, coarser)
     capacity = gpu.rates.l2_bytes
-    if coarser != list(programs):  # what thread blocks share must not push itself out
+    if coarser != list(programs):  # K and V of a long tile and of the next one find room
         largest = max(int(each.accesses.sizes.max(initial=0)) for each in found)
         capacity = max(capacity, 4 * largest)
     traffic = dram_bytes([each.accesses for each in found], capacity)

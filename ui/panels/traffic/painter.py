@@ -110,7 +110,7 @@ def _top(traffic: RunTraffic, height: float, style: Style) -> int:
 
 
 def axis_steps(top: int, height: float, style: Style) -> list[int]:
-    """Return amounts for the axis that words say exactly, apart by the same power of two."""
+    """Return the amounts of the axis: their labels are exact, their steps one power of two."""
     most = max(int(height / style.px(26)), 1)
     unit = 1 << (top.bit_length() - 1) // 10 * 10
     step = 1

@@ -445,4 +445,6 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
 
 def _module(name: str) -> ModuleType | None:
     """Return the module that has the `add_options` and the `run` of a command."""
-    return None if name in _OWN else import_module(f"ui.app.{name.replace('-', '_')}_command")
+    if name in _OWN:
+        return None
+    return import_module(f".{name.replace('-', '_')}_command", __package__)

@@ -59,7 +59,6 @@ def take_lost_screen(act: Callable[[], NoReturn]) -> Callable[[], None]:
 
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise `KeyboardInterrupt`, but not during an import: Qt would drop it with half a module."""
-    _seen.append(number)
     while frame is not None:
         if frame.f_code.co_filename == _IMPORT:
             again = threading.Timer(_WAIT, _thread.interrupt_main, (number,))
@@ -67,9 +66,10 @@ def interrupt(number: int, frame: FrameType | None) -> None:
             again.start()
             return
         frame = frame.f_back
+    _seen.append(number)
     raise KeyboardInterrupt
 
 
 def interrupted() -> bool:
-    """Return whether `interrupt` has been called: it may have caused a later error."""
+    """Return whether `interrupt` has raised an error: it may have caused a later error."""
     return bool(_seen)

@@ -152,6 +152,30 @@ def test_a_self_test_whose_terminal_is_closed_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_a_self_test_interrupted_in_an_import_is_130_and_says_nothing(tmp_path):
+    (tmp_path / "sender.py").write_text("import os\nos.kill(os.getpid(), 2)\n", encoding="utf-8")
+    script = """
+import time
+import ui.app.self_test
+from ui.app.cli import leave, main
+
+def attempts(folder, demo):
+    for n in range(5000):  # takes longer to delete than the interrupt waits
+        (folder / str(n)).touch()
+    yield "import", lambda: str(__import__("sender"))
+    yield "rest", lambda: str(time.sleep(1))
+
+ui.app.self_test.attempts = attempts
+leave(main(["self-test"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "")
+    assert names(tmp_path) == ["sender.py"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ending", [".mp4", ".webp"])
 def test_after_a_kill_the_target_is_as_before_and_the_next_export_clears_up(ending, tmp_path):

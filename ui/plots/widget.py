@@ -2,12 +2,14 @@
 
 pyqtgraph holds the curves and their view; all words are ours (`ui.plots.painter`), so that
 they follow theme and text scale and never lie on one another.
+
+pyqtgraph is imported when the first plot is shown, in the window's thread: it makes hundreds of
+classes of Qt, and PySide may crash while another thread makes one (before Python 3.12, Qt's own
+calls look classes up without the lock under which they are made).
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,16 +41,6 @@ _MOVES = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1),
     Qt.Key.Key_Down: (0, 1),
 }  # fmt: skip
-_FIRST_PAINT = 0.12
-"""Seconds that the window needs to paint a newly opened dock."""
-
-
-def load_plots() -> None:
-    """Import pyqtgraph, which takes a third of a second: call this in another thread."""
-    if "pyqtgraph" not in sys.modules:
-        # Two threads of Python share their time: first let the window paint what is new.
-        time.sleep(_FIRST_PAINT)
-    import pyqtgraph  # noqa: F401
 
 
 @guarded

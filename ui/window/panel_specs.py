@@ -129,7 +129,7 @@ PANELS = (
         "cache", "KV cache",
         "How the cache of a model grows, who fits, what a token reads; and what keeping less costs "
         "(Zhang et al. 2023).",
-        "kv_cache.panel:CachePanel", "kv_cache.panel:cache_model", large=True,
+        "kv_cache.panel:CachePanel", large=True,
     ),
     PanelSpec(
         "heads", "Head sharing",

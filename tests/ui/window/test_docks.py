@@ -160,6 +160,36 @@ def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
     assert done.stdout.splitlines() == ["", "True"], done.stderr
 
 
+@pytest.mark.long
+def test_no_thread_beside_the_window_imports_modules_of_qt(tmp_path):
+    """PySide makes classes then, and may crash while Qt looks one up in the window's thread."""
+    done = run(
+        tmp_path,
+        """
+        if w.cover is not None:
+            if w.cover.ready:
+                w.cover.leave()
+        elif w.session.settled:
+            new = next((each.name for each in PANELS if once(each.name)), None)
+            if new:
+                w.docks.open(new)
+            elif once("end"):
+                say(len(done) - 1, *sorted(beside))
+                w.close()
+        """,
+        setup="""
+        from ui.window.panel_specs import PANELS
+        beside = set()
+        def hear(event, arguments):
+            if event == "import" and threading.current_thread() is not threading.main_thread():
+                if arguments[0].startswith(("PySide6", "pyqtgraph", "ui.")):
+                    beside.add(arguments[0])
+        sys.addaudithook(hear)
+        """,
+    )
+    assert done.stdout.split() == [str(len(PANELS))], done.stderr
+
+
 def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
     window = make_window(LESSONS / "05-online-softmax.md", settings=settings)
     window.session.settle()

@@ -21,7 +21,6 @@ from ui.panels.generation.plots import QUANTITIES, cost_plot, equal_plot
 from ui.panels.study import Act, Chosen, Slider, Study, Words
 from ui.panels.study_panel import StudyPanel
 from ui.plots.model import PlotModel
-from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
@@ -66,7 +65,6 @@ class GenerationStudy(Study[GenerationState, GenerationState]):
         return head, int(chosen["at once"]), chosen["draw"]
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> GenerationState:
-        load_plots()
         head, at_once, draw = needs
         return GenerationState(generation_of(trace, head, at_once, draw, report))
 

@@ -36,7 +36,7 @@ from ui.panels.jobs.words import columns, head_name, notes, pairs, rows, short_n
 from ui.panels.study import Chosen, Study, Words
 from ui.panels.study_panel import StudyPanel
 from ui.plots.model import PlotModel
-from ui.plots.widget import PlotView, load_plots
+from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
@@ -110,7 +110,6 @@ class JobsStudy(Study[JobsState, JobsState]):
         return fitting_part(trace.single_heads[0], head, row), chosen["off"]
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> JobsState:
-        load_plots()
         (w, inputs), (part, value) = trace.single_heads, needs
         layer, _, head = value.partition(" ")
         off = (int(layer), int(head)) if head else None

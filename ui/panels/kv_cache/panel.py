@@ -15,9 +15,6 @@ from simulator.base.choices import one_of
 from simulator.base.errors import InputError
 from simulator.problem.hardware import gpus
 from simulator.problem.models import load_model, models
-from simulator.run.row_report import RowReport
-from simulator.run.snapshot import Snapshot
-from simulator.run.trace import Trace
 from simulator.study.kv_cache.counts import CONVENTIONS, decode_step
 from simulator.study.kv_cache.memory import sharings
 from ui.kit.boxes import Box
@@ -36,7 +33,6 @@ from ui.panels.kv_cache.state import CURVE, MOST_TOKENS, CacheChoice
 from ui.panels.plot_panel import PlotPanel
 from ui.panels.study import Study, Words
 from ui.panels.study_panel import StudyPicture
-from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
 from ui.session.model_choice import LESSON_MODEL, LESSON_TOKENS
 from ui.session.session import Session
@@ -58,11 +54,6 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 _TICK_MS = 60
 """How long a token is shown while decoding plays."""
 _SIDE = 12
-
-
-def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
-    """Load plots in the background: the pictures do not depend on the run."""
-    load_plots()
 
 
 class CardStudy(Study[None, CacheChoice]):

@@ -20,7 +20,6 @@ from ui.panels.base import StatePicture
 from ui.panels.kv_cache.kept import KeptState, paint_kept
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
-from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.widgets.named import named
@@ -207,7 +206,6 @@ class PressureView(PlotPanel[None]):
         before, source = self.found, self._source
 
         def job(report: Report) -> tuple[Pressure, object]:
-            load_plots()
             w, inputs = shown_run(*trace.single_heads)
             if before is not None and source is w:  # the shipped layer again
                 return before, w

@@ -13,7 +13,6 @@ from simulator.study.latent.two_ways import QUANTITIES, TwoWays, two_ways
 from ui.panels.latent.plots import sharing_plot, ways_plot
 from ui.panels.study import Chosen, Study
 from ui.plots.model import PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -36,7 +35,6 @@ class Latent(Study[Found, PlotModel]):
         return chosen["view"]
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Found:
-        load_plots()
         w, inputs = trace.single_heads
         if needs != SHARING:
             return two_ways(w, inputs)

@@ -29,7 +29,6 @@ from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, number_text, tick_text
 from ui.panels.study import Chosen, Study, Words
 from ui.plots.model import Axis, Curve, Dash, Level, PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -338,7 +337,6 @@ class Positions(Study[PositionsState, PositionsState]):
         return *place, *(int(chosen[name]) for name in ("shift", "trained", "factor"))
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> PositionsState:
-        load_plots()
         return positions_state(*trace.single_heads, *needs)
 
     def state(

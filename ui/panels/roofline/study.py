@@ -37,7 +37,6 @@ from ui.look.units import (
 )
 from ui.panels.study import Chosen, Study
 from ui.plots.model import Axis, Curve, Marker, PlotMark, PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -384,7 +383,6 @@ class RooflineStudy(Study[UnderRoof, UnderRoof]):
         return last
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[UnderRoof]:
-        load_plots()
         w, program, (name, by_model) = trace.workload, trace.program, needs
         gpu = gpus()[name]
         if by_model:

@@ -45,7 +45,6 @@ from ui.panels.smoothing.state import (
 )
 from ui.panels.study import Chosen, Study, Words
 from ui.plots.model import PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -292,7 +291,6 @@ class SmoothingStudy(Study[SmoothingState, SmoothingState]):
         return head, 0 if whole else row, slow
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> SmoothingState:
-        load_plots()
         (w, inputs), (head, row, slow) = trace.single_heads, needs
         state = smoothing_state(w, inputs, head, row)
         if slow == FEATURES:

@@ -33,7 +33,6 @@ from simulator.study.sqrt_d.trained_scores import (
 from ui.look.units import count_text, number_text, plural, tick_text
 from ui.panels.study import Act, Chosen, Study
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -353,7 +352,6 @@ class SqrtD(Study[SqrtDState | CappedRow, PlotModel]):
         return int(chosen["seed"]), int(chosen["keys"])
 
     def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[SqrtDState | CappedRow]:
-        load_plots()
         w, inputs = trace.single_heads
         if needs[0] == CAP:
             yield capped_row(w, inputs, *needs[1:])

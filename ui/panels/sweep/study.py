@@ -36,7 +36,6 @@ from ui.look.units import bytes_text, count_text, queries_text, time_text
 from ui.panels.study import Chosen, Study, Words
 from ui.panels.sweep.plot import ONE_LENGTH, QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
 from ui.plots.model import PlotModel
-from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -203,7 +202,6 @@ class SweepStudy(Study[Swept, Swept]):
         return over, chosen["algorithm"] if over == MAP else "", timed, kernels
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Swept:
-        load_plots()
         w, (over, algorithm, timed, kernels) = trace.workload, needs
         w = in_kernel_tiles(w) if kernels else w
         if over == VARIANTS:

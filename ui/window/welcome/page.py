@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPixmap, QResizeEvent
 
-from simulator.base.errors import InputError
 from simulator.lesson.course import parts
-from simulator.problem.scenario import Scenario
-from simulator.run.trace import Trace
 from ui.safety.overrides import guarded
 from ui.session.worker import Worker
 from ui.window.cover import Cover
@@ -139,8 +136,10 @@ class WelcomePage(Cover):
                 self.update()
                 return
             if self._coming.get(kind) != name:
+                from ui.window.welcome.pictures import named_picture
+
                 self._coming[kind] = name
-                self._worker.submit(kind, partial(_compute, name, self._window.session.run_of))
+                self._worker.submit(kind, partial(named_picture, name, self._window.session.run_of))
 
     def _go_on_soon(self, view: object) -> None:
         if not self.ready:
@@ -178,14 +177,3 @@ class WelcomePage(Cover):
 
     def paint_rows(self, painter: QPainter) -> None:
         paint_rows(painter, self.places, self.marks)
-
-
-def _compute(
-    name: PictureName, run_of: Callable[[Scenario], Trace]
-) -> tuple[PictureName, WelcomePicture | None]:
-    from ui.window.welcome.pictures import picture_of
-
-    try:
-        return name, picture_of(name, run_of)
-    except (InputError, MemoryError):  # the error is told when the lesson is opened
-        return name, None

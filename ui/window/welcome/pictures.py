@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPolygon
 
 from simulator.base.assets import DEMO
 from simulator.base.dtypes import F32, frozen
+from simulator.base.errors import InputError
 from simulator.lesson.places import Pointer
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.op import Gesture
@@ -47,6 +48,19 @@ class WelcomePicture(Protocol):
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         """Paint the picture as large as a place."""
+
+
+def named_picture(
+    name: PictureName, run_of: Callable[[Scenario], Trace]
+) -> tuple[PictureName, WelcomePicture | None]:
+    """Return a name and its picture; None where there is none, which opening the lesson explains.
+
+    run_of: gives the run of a scenario.
+    """
+    try:
+        return name, picture_of(name, run_of)
+    except (InputError, MemoryError):
+        return name, None
 
 
 def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:

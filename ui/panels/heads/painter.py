@@ -67,7 +67,9 @@ def scenario_state(w: Workload, fixed: str, current: int | None = None) -> Heads
     model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads, bool(window), window)
     ways = all_sharings(model)
     if w.latent:
-        ways = (head_sharing(with_latent(model, w.value_dim, w.head_dim - w.value_dim)),)
+        own = head_sharing(with_latent(model, w.value_dim, w.head_dim - w.value_dim))
+        # Queries come with W_UK in them and O without W_UV: the widths of heads are not known.
+        ways = (replace(own, projections=tuple(replace(p, outputs=None) for p in own.projections)),)
     at = next(n for n, way in enumerate(ways) if w.latent or way.model.kv_heads == kv_heads)
     wide = w.value_dim if w.latent or w.value_dim != w.head_dim else None
     state = w.rule is not None

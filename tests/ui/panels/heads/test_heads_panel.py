@@ -17,6 +17,7 @@ from ui.board.words import sharing_choices
 from ui.look.theme import THEMES
 from ui.look.units import count_text, decimal_bytes_text
 from ui.panels.heads.painter import (
+    UNKNOWN,
     group_colour,
     model_state,
     notes,
@@ -135,6 +136,7 @@ def test_a_latent_is_cached_once():
     assert [way_name(way) for way in state.ways] == ["MLA 20 + 6"]
     assert token_bytes(state, state.way) == 2 * (20 + 6)
     assert read_bytes(state, state.way) == 2 * (20 + 6) * 53
+    assert set(rows(state)[0].weights) == {UNKNOWN}
     assert not any("of what MHA does" in note for note in notes(state))
 
 

@@ -293,8 +293,9 @@ class Workload:
 
     @property
     def change_names(self) -> tuple[str, ...]:
-        """The names of the score changes."""
-        return tuple(change.name for change in self.score_changes)
+        """The names of the score changes, and of a sink logit."""
+        sink = ("sink logit",) if self.sink_logits else ()
+        return (*(change.name for change in self.score_changes), *sink)
 
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
         """Return the scores that belong to scaled products (rows, keys), of the same type."""

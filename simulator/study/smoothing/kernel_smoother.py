@@ -48,8 +48,8 @@ class HeadPoints:
 
     @property
     def changed(self) -> bool:
-        """Whether a score is not q·k alone."""
-        return bool(self.added.any())
+        """Whether weights are not those of q·k alone."""
+        return self.sink is not None or bool(self.added.any())
 
     @property
     def whole(self) -> bool:
@@ -64,7 +64,7 @@ class HeadPoints:
 
     @cached_property
     def plain_weights(self) -> F64:
-        """The softmax of q·k alone, (n, m): without soft-cap and bias."""
+        """The softmax of q·k alone, (n, m): without soft-cap, bias and sink."""
         return frozen(softmax_rows(np.where(self.seen, matmul(self.q, self.k.T), -np.inf)))
 
 
@@ -195,7 +195,7 @@ def moved_query(
     by = np.array(place) - plane.queries[at]
     q = points.q[at] + matmul(by, plane.axes)
     scores = np.where(points.seen[at], matmul(points.k, q) + points.added[at], -np.inf)
-    weights = softmax_rows(scores[None, :])[0]
+    weights = softmax_rows(scores[None, :], points.sink)[0]
     x, y = matmul(weights, plane.keys).tolist()
     return MovedQuery(place, frozen(weights), (x, y))
 
@@ -207,7 +207,7 @@ def moved_query(
 class Factors:
     """``exp(q·k)`` as a factor of the query, one of the key and a radial kernel of their distance.
 
-    A soft-cap and a bias come after q·k, and are not in the factors.
+    A soft-cap, a bias and a sink come after q·k, and are not in the factors.
     """
 
     log_query: F64  # (n,) float64, ``|q|² / 2``

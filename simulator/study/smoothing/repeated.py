@@ -58,7 +58,7 @@ def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
     weights: (n, n) float64, rows that sum to 1.
     x: (n, c) float64, the rows at the start.
     Raises InputError: there are not as many rows as keys, or a row does not sum to 1, such as a row
-        that sees nothing.
+        that sees nothing, or one that reads a sink.
     """
     if weights.shape[0] != weights.shape[1]:
         shape = " x ".join(map(str, weights.shape))
@@ -67,7 +67,8 @@ def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
     if not np.allclose(sums, 1):
         worst = int(np.abs(sums - 1).argmax())
         what = f"sum of row {worst}"
-        raise refuse("repeated attention", what, float(sums[worst]), "1: it sees a key")
+        found = f"{sums[worst]:.3g}"
+        raise refuse("repeated attention", what, found, "1: it sees a key, and no sink")
     spread, skipped, ranks = [1.0], [1.0], [len(weights)]
     first = row_spread(x) or 1.0
     now, kept, power = x, x, np.eye(len(weights))

@@ -53,7 +53,8 @@ RUNS = {
     "kernel": (
         {"input": {"source": "capture", "name": "passage-layer1"}},
         {"attention": {"seqlen_q": 1025, "head_dim": 4}, "tiling": {"rows": 64, "cols": 64}},
-        {"attention": {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4}, "scores": {"softcap": 2.0}},
+        {"attention": {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4},
+         "scores": {"softcap": 2.0, "sink_logits": [1.0]}},
     ),
     "latent": (
         {"attention": {"algorithm": "mla", "heads": 4, "seqlen_q": 1, "seqlen_k": 256,

@@ -128,6 +128,13 @@ def test_a_moved_query_reads_what_its_scores_say(row: int, x: float, y: float) -
     np.testing.assert_allclose(moved.blend, moved.weights @ plane.keys, atol=1e-12)
 
 
+def test_a_query_where_it_was_reads_as_before_beside_a_sink() -> None:
+    found = points(attention={"seqlen_q": 5, "head_dim": 4}, scores={"sink_logits": [1.0]})
+    plane = key_plane(found)
+    still = moved_query(found, plane, 2, tuple(plane.queries[2].tolist()))
+    np.testing.assert_allclose(still.weights, found.weights[2], atol=1e-12)
+
+
 def test_a_query_far_away_reads_the_key_that_is_farthest_that_way() -> None:
     found = points(**CAPTURE)
     plane = key_plane(found)

@@ -119,8 +119,12 @@ def _error(w: Workload, inputs: Inputs, made: Compression, seen: Bools) -> float
     open_to = dense_mask(w).visible(rows, keys)
     for head, kv in enumerate(w.kv_head_of):
         q, k, v = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
-        dense = attended(w.scoring.of(matmul(q, k.T)), open_to, v)
-        brief = attended(w.scoring.of(matmul(q, made.means(k).T)), seen, made.means(v))
+        sink = w.sink_logits[head] if w.sink_logits else None
+        s, short = (
+            w.scoring.capped(w.scoring.of(matmul(q, each.T))) for each in (k, made.means(k))
+        )
+        dense = attended(s, open_to, v, sink)
+        brief = attended(short, seen, made.means(v), sink)
         size += float(np.square(dense).sum())
         apart += float(np.square(brief - dense).sum())
     return float(np.sqrt(apart / max(size, 1e-300)))

@@ -301,15 +301,16 @@ def _apart(w: Workload, inputs: Inputs, masks: list[Mask], rows: range) -> tuple
         q, k, v = (each.astype(np.float64) for each in (
             inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
         s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
-        dense = attended(s, open_to, v)
+        sink = w.sink_logits[head] if w.sink_logits else None
+        dense = attended(s, open_to, v, sink)
         size += float(np.square(dense).sum())
         for n, each in enumerate(seen):
             if each is open_to or np.array_equal(each, open_to):
                 continue
-            apart[n] += float(np.square(attended(s, each, v) - dense).sum())
+            apart[n] += float(np.square(attended(s, each, v, sink) - dense).sum())
     return size, apart
 
 
-def attended(s: F64, seen: Bools, v: F64) -> F64:
+def attended(s: F64, seen: Bools, v: F64, sink: float | None) -> F64:
     """Return the softmax of the visible scores times V; 0 for a row that sees nothing."""
-    return np.asarray(matmul(softmax_rows(np.where(seen, s, -np.inf)), v))
+    return np.asarray(matmul(softmax_rows(np.where(seen, s, -np.inf), sink), v))

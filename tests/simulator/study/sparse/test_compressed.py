@@ -11,6 +11,8 @@ from simulator.study.sparse.compressed import Compression, compressed
 from simulator.study.sparse.patterns import MOST_PAIRS, MOST_SCORES, Knobs
 from tests.helpers.runs import scenario
 
+SCORES = {"softcap": 1.5, "sink_logits": [0.5, 2.0, -1.0, 0.0]}
+
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("nk", "length", "stride"), [(40, 8, 4), (43, 6, 3), (53, 5, 2)])
@@ -19,7 +21,7 @@ def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
 ) -> None:
     nq, heads, kv_heads, d = 40, 4, 2, 8
     w = resolve(scenario(nq=nq, nk=nk, heads=heads, kv_heads=kv_heads, d=d, rows=4, cols=4,
-                         mask={"causal": causal}))  # fmt: skip
+                         mask={"causal": causal}, scores=SCORES))  # fmt: skip
     inputs = read_inputs(w)
     (found,) = compressed(w, inputs, Knobs(length, 4))
     blocks = [range(n, n + length) for n in range(0, nk - length + 1, stride)]
@@ -35,29 +37,32 @@ def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
             every = [j for j in range(nk) if not causal or j <= at]
             pairs, dense_pairs = pairs + len(seen), dense_pairs + len(every)
             visited |= {(head, row // 4, n // 4) for n in seen}
-            full = np.exp([q @ k[j] for j in every])
-            whole = sum(p * v[j] for p, j in zip(full / full.sum(), every, strict=True))
+            sink = np.exp(w.sink_logits[head])
+            full = np.exp([1.5 * np.tanh(q @ k[j] / 1.5) for j in every])
+            whole = sum(p * v[j] for p, j in zip(full / (full.sum() + sink), every, strict=True))
             brief = np.zeros(d)
             if seen:
-                short = np.exp([q @ k[blocks[n]].mean(axis=0) for n in seen])
-                parts = zip(short / short.sum(), seen, strict=True)
+                short = [q @ k[blocks[n]].mean(axis=0) for n in seen]
+                short = np.exp(1.5 * np.tanh(np.array(short) / 1.5))
+                parts = zip(short / (short.sum() + sink), seen, strict=True)
                 brief = sum(p * v[blocks[n]].mean(axis=0) for p, n in parts)
             apart += float(((brief - whole) ** 2).sum())
             size += float((whole**2).sum())
     assert found.pairs == pytest.approx(pairs / dense_pairs)
     assert found.visited == len(visited)
     assert found.error == pytest.approx(np.sqrt(apart / size))
-    # Q of row blocks that see a key, O and LSE of every row, K and V of a tile at each visit; and K
-    # and V for the compression.
+    # Q of row blocks that see a key, O and LSE of every row, K and V of a tile at each visit, the
+    # sink of each row block; and K and V for the compression.
     lengths = [min(4, len(blocks) - 4 * n) for _, _, n in visited]
     blocks_that_see = {(head, i) for head, i, _ in visited}
     asked = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + sum(lengths) * 2 * d
+    asked += heads * nq // 4
     made = kv_heads * 2 * d * (nk + len(blocks))
     assert found.figures.bytes == 4 * (asked + made)
     figures = found.figures
     assert figures.bytes == figures.read + figures.write
     keys = sum(min(4, len(blocks) - 4 * n) for _, n in {(h // 2, n) for h, _, n in visited})
-    once = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + keys * 2 * d
+    once = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + keys * 2 * d + heads
     assert figures.compulsory == 4 * (once + made)
     assert figures.time == time_estimate(w.gpu, figures.bytes, figures.flops, w.dtype)
     assert found.figures.flops == sum(4 * n * 2 * 2 * d for n in lengths)

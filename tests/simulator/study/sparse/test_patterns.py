@@ -164,7 +164,8 @@ def test_indexers_find_the_block_that_a_row_is_about() -> None:
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
 def test_prices_are_those_of_the_run_and_the_reference(algorithm: str) -> None:
-    w, found = run(mask={"causal": True}, scores={"alibi": True})
+    scores = {"alibi": True, "sink_logits": [0.5, 2.0, -1.0, 0.0]}
+    w, found = run(mask={"causal": True}, scores=scores)
     w = w.as_algorithm(algorithm)
     inputs = read_inputs(resolve(w.scenario))
     rows = priced(w, w.posed(inputs), tuple(found.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -14,7 +15,8 @@ from simulator.base.errors import InputError, Mistake, refuse
 from simulator.language.models import MODELS
 from simulator.problem.filling import capture_names
 from simulator.problem.scenario import parse_scenario, scenario_tables, with_values
-from simulator.problem.workload import resolve
+from simulator.problem.workload import read_inputs, resolve
+from simulator.study.attention_map import HeadScores
 from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from tests.helpers.small_language_model import put_in_place
@@ -23,7 +25,7 @@ from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import LineEditor
 from ui.panels.scenario.fields import OWN, SENTENCE, change_words, edited, texts, with_input
 from ui.panels.scenario.panel import ScenarioPanel
-from ui.panels.scenario.pictures import TwoPictures
+from ui.panels.scenario.pictures import TwoPictures, head_weights
 from ui.session.session import Session
 
 # --- tiling -------------------------------------------------------------------------------
@@ -54,6 +56,17 @@ def test_typing_one_size_under_a_rule_keeps_the_other(desk):
 
 
 # --- input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scores", [{}, {"softcap": 1.0}, {"alibi": True}, {"sink_logits": [1.0] * 12}]
+)
+def test_maps_of_heads_are_those_of_the_run(scores):
+    said = {"input": {**CAPTURE["input"], "what_if": True}, "scores": scores}
+    w = resolve(parse_scenario({**said, "attention": {"temperature": 2.0}}))
+    maps = HeadScores(w, read_inputs(w)).maps()
+    for head, shown in enumerate(head_weights(w.scenario)):
+        np.testing.assert_allclose(shown, maps.of(head), atol=1e-6)
 
 
 def test_from_random_to_a_capture_and_back_in_one_step(desk):

@@ -223,11 +223,14 @@ def head_weights(scenario: Scenario) -> tuple[F32, ...]:
     step = math.ceil(w.seqlen_q / _PIXELS)
     rows = range(0, w.seqlen_q, step)
     group = len(inputs.q) // len(inputs.k)
-    seen = w.mask.of_head(0).visible(range(w.seqlen_q), range(w.seqlen_k))[::step]
+    keys = range(w.seqlen_k)
+    seen = w.mask.of_head(0).visible(range(w.seqlen_q), keys)[::step]
     out = []
     for head, q in enumerate(inputs.q):
-        scores = w.scale * matmul(q[rows.start :: step], inputs.k[head // group].T)
-        weights = softmax_rows(np.where(seen, scores, -np.inf).astype(np.float64))
+        products = w.scoring.of(matmul(q[::step], inputs.k[head // group].T))
+        scores = w.changed(head, rows, keys, products)
+        sink = w.sink_logits[head] if w.sink_logits else None
+        weights = softmax_rows(np.where(seen, scores, -np.inf).astype(np.float64), sink)
         out.append(pooled(np.ascontiguousarray(weights.T, np.float32), _PIXELS).T)
     return tuple(out)
 

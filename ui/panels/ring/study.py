@@ -68,6 +68,8 @@ def told(state: RingState) -> str:
     work, at = found.work, (state.device, state.seen)
     tiles, flops, sent = (int(each[at]) for each in (work.tiles, work.flops, work.sent))
     does, sends = "the mask hides all of it: nothing to compute", "sends nothing on"
+    if not len(state.rows):
+        does = "it has no rows: nothing to compute"
     if tiles:
         seconds = time_text(float(found.works[at]))
         does = f"{plural(tiles, 'tile')}, {rate_text(flops, 'FLOP')}, {seconds}"
@@ -112,8 +114,9 @@ def sentences(state: RingState) -> Iterator[str]:
             f"keys there are; in a ring {bytes_text(around)} of K and V would travel."
         )
         return
+    most = "" if (sent == sent[0]).all() else "at most "
     yield (
-        f"Of all FLOPs {' to '.join(shares)} a device; each link carries "
+        f"Of all FLOPs {' to '.join(shares)} a device; each link carries {most}"
         f"{bytes_text(sent.max())} in {plural(state.last, 'block')}, {found.link.title} at "
         f"{found.link.gbps:g} GB/s."
     )
@@ -130,14 +133,16 @@ def heading(state: RingState) -> tuple[str, str]:
     """Return whose rows have their numbers shown and after which step, and a short form."""
     assert state.found.work is not None
     parts = [
-        f"every {each.step}th from {each.start}" if each.step > 1 else
+        count_text(each.start) if len(each) == 1 else
+        f"every {_NTH.get(each.step, f'{each.step}th')} from {each.start}" if each.step > 1 else
         f"{count_text(each.start)}–{count_text(each.stop - 1)}"
         for each in state.found.work.ring.rows[state.device] if len(each)
     ]  # fmt: skip
     rows, end = " and ".join(parts), f"after step {state.seen + 1}"
     if state.stays:
         return f"device {state.device}, all rows, its own keys", f"device {state.device}"
-    return f"device {state.device}, rows {rows}, {end}", f"device {state.device} {end}"
+    rows = f"row{'s' * (len(state.rows) != 1)} {rows}"
+    return f"device {state.device}, {rows}, {end}", f"device {state.device} {end}"
 
 
 def last_row(state: RingState) -> tuple[str, ...]:
@@ -152,6 +157,7 @@ def last_row(state: RingState) -> tuple[str, ...]:
     return f"{said}, O {number_text(off, 2)} from that of all keys", said
 
 
+_NTH = {2: "2nd", 3: "3rd"}
 _WORK = 0.58
 """Share of a lane's height that its work takes; the blocks sent are below."""
 _MOST_PIXELS = 512

@@ -14,7 +14,7 @@ from simulator.study.ring.state import CHOSEN, DONE, HIDDEN, LATER, NOW
 from tests.helpers.drawn_words import drawn_words
 from ui.kit.boxes import scene
 from ui.look.theme import DARK, Style
-from ui.panels.ring.study import RING
+from ui.panels.ring.study import RING, heading
 from ui.panels.study_panel import StudyPanel, whole
 from ui.session.session import Session
 
@@ -321,3 +321,24 @@ def test_after_a_run_that_no_ring_can_do_the_busiest_device_is_marked(session):
     before = RING.state(*found(without), None, "")
     assert before.found.work is None
     assert RING.state(*found(run()), before, "").device == DEVICES - 1
+
+
+@pytest.mark.parametrize(("rows", "layout", "said"), [
+    (3, "striped", "device 1, row 1, after step 1"),
+    (3, "contiguous", "device 1, row 0, after step 1"),
+    (9, "striped", "device 1, rows every 4th from 1, after step 1"),
+])  # fmt: skip
+def test_rows_of_few_and_devices_without_rows_are_told(session, panel, rows, layout, said):
+    sizes = {"attention": {"heads": 2, "seqlen_q": rows, "seqlen_k": 30, "head_dim": 4}}
+    session.propose(parse_scenario({**sizes, "tiling": {"rows": 4, "cols": 4}}), "few rows")
+    session.settle()
+    panel.show_view(session.view)
+    panel.bar.choose("layout", layout)
+    session.settle()
+    state = panel.state.at(0, 1)
+    assert heading(state)[0] == said
+    empty = next((n for n, own in enumerate(state.found.work.ring.rows) if not len(own[0])), None)
+    assert (empty is None) == (rows > 3)
+    if empty is not None:
+        assert "it has no rows" in around(state.at(0, empty)).told
+    assert "each link carries at most 1.4 KiB" in " ".join(around(state).sentences)

@@ -49,7 +49,7 @@ def test_conformance(case: Path) -> None:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=few(12))
+@settings(max_examples=few(6))
 @given(data=st.data())
 def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     chosen = data.draw(kernel_scenarios(algorithm))

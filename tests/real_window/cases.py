@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.base.assets import LESSONS, SCENARIOS
 from ui.look.layouts import LAYOUT_NAMES
 
-_SEQUENCES = 28
+_SEQUENCES = 16
 _LESSONS = sorted(path.stem for path in LESSONS.glob("*.md"))
 _DEMO, _PICTURE = str(SCENARIOS / "causal.toml"), "docs/pictures/compare.png"
 Life = tuple[tuple[str, ...], tuple[str, ...]]

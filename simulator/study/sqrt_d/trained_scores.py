@@ -101,13 +101,16 @@ def shipped_scores() -> TrainedScores:
 
 
 def _measured(scores: F64, sink: float = -math.inf) -> tuple[float, float, float]:
-    """Return variance, entropy in bits and trace of the Jacobian of one row, maybe with a sink."""
-    top = max(float(scores.max()), sink)
+    """Return variance, entropy in bits and trace of the Jacobian of one row, maybe with a sink.
+
+    The entropy is that of the weights among the keys.
+    """
+    top = float(scores.max())
     below = scores - top
     p = np.exp(below)
-    total = float(p.sum()) + math.exp(sink - top)
-    p /= total
-    entropy = float((p * (math.log(total) - below)).sum()) / math.log(2)
+    own = float(p.sum())
+    entropy = float((p * (math.log(own) - below)).sum()) / own / math.log(2)
+    p /= own + math.exp(min(sink - top, 700.0))
     return float(scores.var()), entropy, float((p * (1.0 - p)).sum())
 
 

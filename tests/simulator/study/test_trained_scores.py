@@ -90,7 +90,8 @@ def test_a_sink_takes_its_share_of_the_weights() -> None:
         products = inputs.k[head].astype(float) @ inputs.q[head, row].astype(float)
         total = sum(math.exp(0.5 * s) for s in products) + math.exp(sinks[head])
         p = [math.exp(0.5 * s) / total for s in products]
-        measured.append((-sum(x * math.log2(x) for x in p), sum(x * (1 - x) for x in p)))
+        among = [x / sum(p) for x in p]
+        measured.append((-sum(x * math.log2(x) for x in among), sum(x * (1 - x) for x in p)))
     entropy, gradient = np.mean(measured, axis=0)
     assert spread.scaled.entropy.mean == pytest.approx(entropy)
     assert spread.scaled.gradient.mean == pytest.approx(gradient)

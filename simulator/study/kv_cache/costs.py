@@ -123,8 +123,10 @@ def weight_gone(layer: DecodedLayer, kept: Decoded, budget: int) -> float:
     if budget >= layer.tokens:
         return 0.0
     later = layer.scores[:, budget:]
-    weights = np.exp(later - np.maximum(later.max(-1), layer.starts[:, budget:])[..., None])
-    weights /= weights.sum(-1, keepdims=True)
+    starts = layer.starts[:, budget:, None]
+    top = np.maximum(later.max(-1, keepdims=True), starts)
+    weights = np.exp(later - top)
+    weights /= weights.sum(-1, keepdims=True) + np.exp(starts - top)
     stays = kept.kept[list(layer.workload.kv_head_of), budget:]
     return float(np.where(stays, 0.0, weights).sum(-1).mean())
 

@@ -76,17 +76,21 @@ def test_policies_are_those_of_plain_loops(tokens, budget, heads, name, seed):
     assert found.bytes == min(budget, tokens) * (row + sums)
 
 
+@pytest.mark.parametrize("sinks", [(), (0.5, 1.0, -1.0, 2.0)])
 @pytest.mark.parametrize("name", [policy.name for policy in POLICIES])
-def test_the_weight_of_tokens_that_left_is_that_of_plain_loops(name: str) -> None:
-    own, budget = layer(9), 3
-    kept, _ = by_hand(own, name, budget)
+def test_the_weight_of_tokens_that_left_is_that_of_plain_loops(
+    name: str, sinks: tuple[float, ...]
+) -> None:
+    own = layer(9, **({"sink_logits": sinks} if sinks else {}))
+    budget = 3
+    found = decoded(own, policy_named(name), budget)
     gone = []
     for head in range(4):
         for t in range(budget, 9):
             weights = [exp(score) for score in own.scores[head, t, : t + 1]]
-            gone.append(sum(w for j, w in enumerate(weights) if j not in kept[head // 2][t]))
-            gone[-1] /= sum(weights)
-    found = decoded(own, policy_named(name), budget)
+            stays = found.kept[head // 2, t]
+            gone.append(sum(w for j, w in enumerate(weights) if not stays[j]))
+            gone[-1] /= sum(weights) + (exp(sinks[head]) if sinks else 0)
     assert weight_gone(own, found, budget) == pytest.approx(np.mean(gone), rel=1e-12)
     assert weight_gone(own, decoded(own, policy_named(name), 9), 9) == 0
 

@@ -107,7 +107,7 @@ def number_text(value: float, digits: int = 3) -> str:
 
 def tick_text(value: float) -> str:
     """Return a number beside an axis, with as few digits as possible: ``−0.25``, ``1e−6``."""
-    mantissa, e, exponent = f"{value:.6g}".partition("e")
+    mantissa, e, exponent = f"{value + 0.0:.6g}".partition("e")  # no −0
     return f"{mantissa}{e}{int(exponent) if e else ''}".replace("-", "−")
 
 

@@ -66,7 +66,7 @@ def test_a_small_number_does_not_look_like_none(value, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (-0.25, "−0.25"), (1e-6, "1e−6"), (1e-12, "1e−12"), (2.5e7, "2.5e7"), (1.0, "1")],
+    [(0.0, "0"), (-0.0, "0"), (-0.25, "−0.25"), (1e-12, "1e−12"), (2.5e7, "2.5e7"), (1.0, "1")],
 )
 def test_beside_an_axis_no_digit_is_in_vain(value, text):
     assert tick_text(value) == text

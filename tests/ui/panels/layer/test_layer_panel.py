@@ -326,17 +326,6 @@ def test_a_long_layer_that_was_stopped_can_be_run_again(session, panel, qtbot, t
     assert not button.isVisible()
 
 
-def test_a_lesson_chooses_what_is_shown(panel):
-    panel.take_choices(ChooseTable(layer="heads"))  # type: ignore[call-arg]
-    assert panel.state.shows == "heads"
-    assert panel.slider.isVisible()
-    panel.take_choices(ChooseTable(layer="stage", stage="concat"))  # type: ignore[call-arg]
-    assert panel.state.shown == "concat"
-    panel.take_choices(ChooseTable())
-    assert panel.state.shows == "flow"
-    assert panel.state.stage == AT_WORK
-
-
 @pytest.mark.long
 def test_what_a_lesson_chooses_before_the_first_view_of_its_run_stays(open_window):
     """As where a film or a reader begins at a later step: choices come before the run."""

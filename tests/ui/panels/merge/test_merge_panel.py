@@ -148,11 +148,3 @@ def test_bases_of_lse_are_chosen_shown_and_said(window, panel):
     said = panel.accessibleDescription()
     assert "O has the same bits in every order" in said
     assert "not to NaN" in said
-
-
-@pytest.mark.long
-def test_lessons_choose_the_base(window, panel):
-    panel.take_choices(ChooseTable(lse="mixed"))
-    assert shown(window).parts.lse == "mixed"
-    panel.take_choices(ChooseTable())
-    assert shown(window).parts.lse == "base e"

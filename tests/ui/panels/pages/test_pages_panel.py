@@ -79,14 +79,6 @@ def test_choices_serve_the_same_requests_otherwise(panel) -> None:
     assert panel.state.step == 9
 
 
-def test_a_lesson_chooses_page_prompts_and_step(panel) -> None:
-    take(panel, page=8, prompts="apart", step=5)
-    state = panel.state
-    assert (state.server.page, state.sharing, state.step) == (8, False, 5)
-    take(panel)
-    assert (panel.state.server.page, panel.state.sharing, panel.state.step) == (4, True, 0)
-
-
 @pytest.mark.long
 def test_the_cache_of_the_run_has_the_sequences_of_its_batch(panel, open_window) -> None:
     take(panel, cache="run")

@@ -7,7 +7,6 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.study.features import feature_errors
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane, moved_query
@@ -24,16 +23,6 @@ PANEL, DEMO, LAYOUT = "kernel", "inspector", "inspector"
 
 def points(window, head=0, row=0):
     return head_points(*window.session.trace.single_heads, head, row)
-
-
-def test_it_is_made_when_it_is_opened(open_window, qapp):
-    window = open_window("flash2", (1280, 720))
-    assert "kernel" not in window.docks.made
-    window.docks.open("kernel")
-    qapp.processEvents()
-    window.session.settle()
-    assert window.docks["kernel"].isVisible()
-    assert window.docks.panel("kernel").state is not None
 
 
 def test_keys_are_as_large_as_their_weights(window, panel):
@@ -220,17 +209,6 @@ def test_random_features_over_their_number(window, panel):
     assert edges[1].ys == tuple((own.means + own.spreads).tolist())
     assert model.levels[0].value == own.elu1
     assert hot.errors.mean() < own.errors.mean()
-
-
-@pytest.mark.long
-def test_a_lesson_chooses_what_is_shown(window, panel):
-    panel.take_choices(ChooseTable(kernel="again"))
-    window.session.settle()
-    assert panel.state.shows == "again"
-    assert panel.bar.buttons["view", "again"].isChecked()
-    panel.take_choices(ChooseTable())
-    window.session.settle()
-    assert panel.state.shows == "keys"
 
 
 @pytest.mark.long

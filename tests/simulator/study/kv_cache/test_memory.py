@@ -1,6 +1,5 @@
 """GPUs that hold a model with its cache, against a formula that is written here once more."""
 
-import json
 from math import ceil
 
 import pytest
@@ -9,7 +8,6 @@ from simulator.base.tables import read_toml
 from simulator.problem.hardware import gpus
 from simulator.problem.models import MODELS, AttentionModel, models
 from simulator.study.kv_cache.memory import need, sharings
-from ui.app.cli import main
 
 LLAMA, H100 = models()["Llama-3-70B"], gpus()["H100-SXM"]
 ELEMENTS = {"float16": 2.0, "fp8": 1.0, "int4": 0.5}
@@ -99,19 +97,3 @@ def test_nothing_is_said_where_weights_are_not_known():
     assert {k: need(way, 9, H100).gpus for k, way in sharings(narrow).items()} == {
         "MHA": None, "GQA": 2, "MQA": None, "MLA": None,
     }  # fmt: skip
-
-
-def test_the_command_says_the_same(capsys):
-    asked = ["kv-cache", "--model", "Llama-3-70B", "--tokens", "131072"]
-    for more, many in (([], 3), (["--dtype", "fp8", "--weights-dtype", "fp8"], 2),
-                       (["--batch", "4"], 4)):  # fmt: skip
-        assert main([*asked, *more, "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)["gpus_needed"]
-        assert list(told) == list(gpus())
-        assert told["H100-SXM"] == many
-        assert main([*asked, *more]) == 0
-        said = capsys.readouterr().out
-        line = next(each for each in said.splitlines() if each.startswith("H100-SXM"))
-        assert f"needs {many} GPUs" in line
-        assert "0 sequences" not in said.replace("10 sequences", "")
-        assert "iB" not in said

@@ -329,6 +329,23 @@ def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
         (["-o", "{tmp}/a.png", "--row", "64"], ["--row = 64", "0 to 63"]),
         (["-o", "{tmp}/a.mp4", "--visits", "5:3"], ["5:3", "A:B"]),
         (["-o", "{tmp}/a.mp4", "--scene", "opera"], ["opera", "board"]),
+        (["-o", "{tmp}/a.pdf", "--notes"], ["--notes", "lesson"]),
+        (["-o", "{tmp}/a.png", "--steps", "1"], ["--steps", "--visits"]),
+        (["online-hardmax", "-o", "a.mp4"], ["online-hardmax", "05-online-softmax", ".md"]),
+        (["none.md", "-o", "a.mp4"], ["none.md", "No such file"]),
+        *(
+            (["online-softmax", "-o", f"a{ending}", *more], words)
+            for ending, more, words in (
+                (".mp4", ["--steps", "8:9"], ["--steps", "8:9", "<= 8"]),
+                (".mp4", ["--visits", "1:2"], ["--visits", "lesson"]),
+                (".mp4", ["--scene", "memory"], ["--scene", "lesson"]),
+                (".png", ["--row", "2"], ["--row", "lesson"]),
+                (".png", ["--transparent"], ["--transparent", "window"]),
+                (".pdf", ["--length", "2"], ["--length", "still"]),
+                (".pdf", ["--per-page", "3"], ["--per-page", "1 or 2"]),
+                (".mp4", ["--answers", "end"], ["--answers", "handout"]),
+            )
+        ),
         *(
             (["-o", "{tmp}/a.mp4", "--scene", "race", name, value], [f"export: {name} = "])
             for name, value in (
@@ -350,7 +367,7 @@ def test_what_cannot_be_is_a_line_and_leaves_nothing(
     (tmp_path / "folder.mp4").mkdir()
     filled = [a.replace("{tmp}", ".") for a in arguments]
     try:
-        code = main(["export", str(DEMO), *filled])
+        code = main(["export", *[str(DEMO)] * (filled[0] == "-o"), *filled])
     except SystemExit as stop:
         code = stop.code
     error = capsys.readouterr().err

@@ -459,35 +459,6 @@ def test_a_broken_step_is_told_and_left_out(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["online-hardmax", "-o", "a.mp4"], ["online-hardmax", "05-online-softmax", ".md"]),
-        (["none.md", "-o", "a.mp4"], ["none.md", "No such file"]),
-        (["online-softmax", "-o", "a.mp4", "--steps", "8:9"], ["--steps", "8:9", "<= 8"]),
-        (["online-softmax", "-o", "a.mp4", "--visits", "1:2"], ["--visits", "lesson"]),
-        (["online-softmax", "-o", "a.mp4", "--scene", "memory"], ["--scene", "lesson"]),
-        (["online-softmax", "-o", "a.png", "--row", "2"], ["--row", "lesson"]),
-        (["online-softmax", "-o", "a.png", "--transparent"], ["--transparent", "window"]),
-        (["online-softmax", "-o", "a.pdf", "--length", "2"], ["--length", "still"]),
-        (["online-softmax", "-o", "a.pdf", "--per-page", "3"], ["--per-page", "1 or 2"]),
-        (["online-softmax", "-o", "a.mp4", "--answers", "end"], ["--answers", "handout"]),
-        (["assets/scenarios/causal.toml", "-o", "a.pdf", "--notes"], ["--notes", "lesson"]),
-        (["assets/scenarios/causal.toml", "-o", "a.png", "--steps", "1"], ["--steps", "--visits"]),
-    ],
-)
-def test_what_cannot_be_is_a_line(arguments, words, tmp_path, capsys):
-    from ui.app.cli import main
-
-    filled = [str(tmp_path / a) if a.startswith("a.") else a for a in arguments]
-    assert main(["export", *filled]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    for word in words:
-        assert word in error
-    assert names(tmp_path) == []
-
-
 # --- when something goes wrong ---------------------------------------------------------------
 
 

@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter
 
+from simulator.run.snapshot import Snapshot
+from ui.board.board import paint_board
 from ui.look.draw import CENTRE, LEFT, RIGHT, text_width
+from ui.look.theme import Style
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,27 @@ def painted(paint: Callable[[QPainter], None], width: int = 8, height: int = 8) 
     finally:
         painter.end()
     return image
+
+
+def painted_board(now: Snapshot, style: Style, size: tuple[int, int], **more: Any) -> QImage:
+    """Return the board of a state on the ground of its panel."""
+    image = QImage(*size, QImage.Format.Format_RGB32)
+    image.fill(QColor(style.theme.panel))
+    with QPainter(image) as painter:
+        paint_board(painter, now, style, QRectF(0, 0, *size), **more)
+    return image
+
+
+def pixels(image: QImage) -> NDArray[np.uint32]:
+    """Return the colour of each pixel, 0xrrggbb, (height, width)."""
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    words = np.frombuffer(image.constBits(), np.uint32)
+    return words.reshape(image.height(), image.width()) & 0xFFFFFF
+
+
+def channels(image: QImage) -> NDArray[np.int64]:
+    """Return red, green and blue of each pixel, 0 to 255, (height, width, 3)."""
+    return (pixels(image)[..., None] >> (16, 8, 0) & 255).astype(int)
 
 
 def colours(picture: QImage) -> set[int]:

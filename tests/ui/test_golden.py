@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from simulator.base.assets import SCENARIOS
 from simulator.run.row_report import row_report
 from simulator.run.trace import simulate
+from tests.helpers.painted import channels
 from ui.board.board import paint_board
 from ui.export.scenes import scene_moment
 from ui.look.theme import THEMES, Style
@@ -34,19 +35,13 @@ TOLERANCE = 8
 """Difference of a colour channel, 0 to 255, that nobody sees."""
 
 
-def pixels(image: QImage) -> np.ndarray:
-    image = image.convertToFormat(QImage.Format.Format_RGB32)
-    raw = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
-    return raw[..., :3].astype(int)
-
-
 def check_golden(image: QImage, name: str, tmp_path: Path) -> None:
     kept = GOLDEN / f"{name}.png"
     if os.environ.get("TILESCOPE_GOLDEN") == "write":
         image.save(str(kept))
     image.save(str(tmp_path / f"{name}.png"))
     assert kept.exists(), f"{kept} is missing: TILESCOPE_GOLDEN=write draws it"
-    ours, theirs = pixels(image), pixels(QImage(str(kept)))
+    ours, theirs = channels(image), channels(QImage(str(kept)))
     assert ours.shape == theirs.shape
     off = (np.abs(ours - theirs) > TOLERANCE).any(axis=2)
     assert off.mean() < 1e-3, f"{off.sum()} pixels differ from {kept}; now in {tmp_path}"

@@ -9,26 +9,18 @@ from simulator import Snapshot, Trace
 from simulator.code.code_lines import exemplars
 from simulator.problem.facts import RULES
 from simulator.run.cell_values import cell_value, why_not_formed
-from simulator.run.explanation import Explanation, Number
+from simulator.run.explanation import Number
 from simulator.run.linear_state import added_to_state
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import fitted, scenario, trace_of
+from tests.simulator.run.test_provenance import numbers_of, words_of
 
 # --- states ---------------------------------------------------------------------------------------
 
 
 def traces(algorithm: str) -> list[Trace]:
     return [trace_of(program.workload) for program in exemplars(algorithm)]
-
-
-def numbers_of(found: Explanation) -> list[Number]:
-    return [part for line in found.lines for part in line if isinstance(part, Number)]
-
-
-def words_of(found: Explanation) -> str:
-    shown = (part if isinstance(part, str) else "#" for line in found.lines for part in line)
-    return "".join(shown)
 
 
 @pytest.mark.parametrize("algorithm", RULES)

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from functools import cache
 from itertools import product
 
 import pytest
@@ -16,7 +15,6 @@ from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.filling import each_sequence
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.program.algorithms import tile_program
-from simulator.run.trace import Trace
 from simulator.study.compare import (
     Comparison,
     _since,
@@ -27,6 +25,7 @@ from simulator.study.compare import (
     visit_shared_bytes,
 )
 from simulator.timing.run_time import run_time
+from tests.helpers.demos import demo
 from tests.helpers.runs import (
     ALGORITHMS,
     program_of,
@@ -39,11 +38,6 @@ from ui.app.cli import main
 
 MIB = 2**20
 DEMOS = sorted(path.stem for path in SCENARIOS.glob("*.toml") if path.stem != "real-scale")
-
-
-@cache
-def demo(name: str) -> Trace:
-    return simulate(SCENARIOS / f"{name}.toml")
 
 
 def counted(program, visits: int) -> dict[str, int]:

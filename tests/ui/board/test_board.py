@@ -14,8 +14,10 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from simulator.base.assets import ASSETS
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import Workload, resolve
-from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.demos import demo
+from tests.helpers.painted import painted_board
 from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import Viewport, board_layout
@@ -24,11 +26,6 @@ from ui.look.heat import colour_map, pooled, prefers_white
 from ui.look.theme import DARK, THEMES, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
-
-
-@cache
-def demo(name: str) -> Trace:
-    return simulate(ASSETS / "scenarios" / f"{name}.toml")
 
 
 @cache
@@ -56,15 +53,6 @@ def workload(Nq: int, Nk: int, d: int = 32, dv: int = 32, tile: int = 16) -> Wor
         "tiling": {"rows": tile, "cols": tile},
     }
     return resolve(parse_scenario(tables))
-
-
-def painted(snapshot: Snapshot, style: Style, width: int, height: int, **more: Any) -> QImage:
-    image = QImage(width, height, QImage.Format.Format_RGB32)
-    image.fill(QColor(style.theme.panel))
-    painter = QPainter(image)
-    paint_board(painter, snapshot, style, QRectF(0, 0, width, height), **more)
-    painter.end()
-    return image
 
 
 def colours(image: QImage, rect: QRectF) -> set[str]:
@@ -103,7 +91,7 @@ def test_tiles_look_like_their_states(theme: Any) -> None:
     trace, style = demo("causal"), Style(theme)
     snapshot = trace.snapshot(4, 4)  # tile (2, 1)
     w, room = trace.workload, QRectF(0, 0, 1180, 740)
-    image = painted(snapshot, style, 1180, 740)
+    image = painted_board(snapshot, style, (1180, 740))
     lay = board_layout(w, style, room)
 
     def tile(i: int, j: int) -> QRectF:
@@ -126,7 +114,7 @@ def test_tiles_look_like_their_states(theme: Any) -> None:
 def test_current_cells_have_the_colours_of_their_numbers() -> None:
     trace, style = demo("flash2"), Style(DARK)
     snapshot = trace.snapshot(7)
-    image = painted(snapshot, style, 1180, 740)
+    image = painted_board(snapshot, style, (1180, 740))
     lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
     words, weights = colour_map(DARK, "P"), snapshot.weights
     assert weights is not None
@@ -158,7 +146,7 @@ def test_a_number_that_the_edge_would_cut_is_left_out() -> None:
 
 def test_what_does_not_exist_yet_is_empty() -> None:
     trace, style = demo("causal"), Style(DARK)
-    image = painted(trace.snapshot(0, 0), style, 1180, 740)
+    image = painted_board(trace.snapshot(0, 0), style, (1180, 740))
     lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
     below = range(16, 64)
     for name in ("m", "l", "O"):
@@ -173,7 +161,7 @@ def test_large_problems_colour_tiles_by_state(algorithm: str) -> None:
     assert index is not None
     snapshot = trace.snapshot(index, 2)
     assert snapshot.head is None
-    image = painted(snapshot, style, 1180, 740)
+    image = painted_board(snapshot, style, (1180, 740))
     lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
     grid = trace.workload.grid
 

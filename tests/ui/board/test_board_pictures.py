@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor
 from safetensors.numpy import save_file
 
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace, trace_of
+from tests.helpers.painted import channels, painted_board
 from tests.helpers.pictures import colours, picture_file, tensors_of
 from tests.helpers.written_files import read
-from ui.board.board import board_layout, paint_board
+from ui.board.board import board_layout
 from ui.board.corner import board_picture
 from ui.board.layout import BoardLayout, Viewport
 from ui.look.draw import text_width
@@ -38,13 +39,8 @@ def painted(
     now: Snapshot, style: Style, size: tuple[int, int], view: Viewport | None = None
 ) -> tuple[Pixels, BoardLayout]:
     """Return a board in pixels, and where everything on it lies."""
-    room = QRectF(0, 0, *size)
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    image.fill(QColor(style.theme.panel))
-    with QPainter(image) as painter:
-        paint_board(painter, now, style, room, view=view)
-    words = np.frombuffer(image.constBits(), np.uint8).reshape(size[1], size[0], 4)
-    return words[..., 2::-1].astype(np.int16), board_layout(now.program.workload, style, room, view)
+    lay = board_layout(now.program.workload, style, QRectF(0, 0, *size), view)
+    return channels(painted_board(now, style, size, view=view)), lay
 
 
 def is_colour(pixels: Pixels, colour: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -10,10 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
 from simulator.run.motion import Motion
-from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.painted import channels, painted_board
 from tests.ui.board.test_board_panel import LEFT, mouse
-from ui.board.board import Marks, paint_board, paint_moving_board
+from ui.board.board import Marks, paint_moving_board
 from ui.board.layout import board_layout
 from ui.board.panel import BoardPanel
 from ui.board.partials import partial_at, split_places
@@ -40,16 +41,6 @@ def panel(qtbot: QtBot, trace: Trace) -> BoardPanel:
     return panel
 
 
-def painted(now: Snapshot, size: tuple[int, int], theme: str = "dark") -> np.ndarray:
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    image.fill(QColor(THEMES[theme].panel))
-    painter = QPainter(image)
-    paint_board(painter, now, Style(THEMES[theme]), QRectF(0, 0, *size))
-    painter.end()
-    raw = np.frombuffer(image.constBits(), np.uint8)
-    return raw.reshape(size[1], size[0], 4)[..., :3].astype(int)
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_each_split_stands_below_its_keys_and_inside_the_board(qapp, trace, size):
     now, style = trace.snapshot(18, 4), Style(THEMES["dark"])
@@ -69,7 +60,9 @@ def test_a_part_appears_with_its_store(qapp, trace):
     size, style = (900, 700), Style(THEMES["dark"])
     lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
     last = len(trace.program.ops(2)) - 1
-    before, after = (painted(trace.snapshot(2, op), size) for op in (last - 1, last))
+    before, after = (
+        channels(painted_board(trace.snapshot(2, op), style, size)) for op in (last - 1, last)
+    )
     for split, place in split_places(trace.snapshot(2), lay).items():
         part = np.s_[int(place.top()) : int(place.bottom()), int(place.left()) : int(place.right())]
         assert (before[part] != after[part]).any() == (split == 0)

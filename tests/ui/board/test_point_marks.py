@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
-from simulator.base.assets import SCENARIOS
 from simulator.lesson.places import Pointer
-from simulator.run.snapshot import Cell, Snapshot
-from simulator.run.trace import Trace, simulate
-from ui.board.board import paint_board
+from simulator.run.snapshot import Cell
+from tests.helpers.demos import demo
+from tests.helpers.painted import painted_board, pixels
 from ui.board.layout import BoardLayout, Viewport, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.point_marks import PointMark, point_marks
@@ -35,11 +32,6 @@ EDGES = [
 ]  # fmt: skip
 
 
-@cache
-def demo(name: str) -> Trace:
-    return simulate(SCENARIOS / f"{name}.toml")
-
-
 def name_of(pointer: Pointer) -> str:
     return str(pointer.tile or pointer.row or pointer.cell)
 
@@ -52,20 +44,6 @@ def mark(pointer: Pointer, name: str = "flash2", **more: Any) -> PointMark:
     found = point_marks((pointer,), demo(name).workload, laid(name, **more))
     assert len(found) == 1
     return found[0]
-
-
-def painted(snapshot: Snapshot, style: Style, size: tuple[int, int], **more: Any) -> QImage:
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    image.fill(QColor(style.theme.panel))
-    painter = QPainter(image)
-    paint_board(painter, snapshot, style, QRectF(0, 0, *size), **more)
-    painter.end()
-    return image
-
-
-def pixels(image: QImage) -> np.ndarray:
-    words = np.frombuffer(image.constBits(), dtype=np.uint32)
-    return words.reshape(image.height(), image.width()) & 0xFFFFFF
 
 
 # --- where marks stand ------------------------------------------------------------------------
@@ -140,7 +118,7 @@ def test_what_another_run_lacks_has_no_mark() -> None:
 )  # fmt: skip
 def test_ring_and_arrow_stand_out_from_any_map(theme, name, visit, pointer) -> None:
     snapshot, style, size = demo(name).snapshot(visit), Style(theme), (760, 560)
-    plain, marked = (painted(snapshot, style, size, points=p) for p in ((), (pointer,)))
+    plain, marked = (painted_board(snapshot, style, size, points=p) for p in ((), (pointer,)))
     found = mark(pointer, name)
     for at in (found.ring.topLeft() + QPointF(found.ring.width() / 2, 0),
                (found.tip + found.tail) * 0.5):  # fmt: skip

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pypdfium2
 import pytest
-from PySide6.QtGui import QImage
 
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.run.trace import Trace, trace_of
+from tests.helpers.painted import channels
 from tests.helpers.pictures import colours, picture_file, texts_of
 from tests.helpers.written_files import read
 from tests.ui.export.helpers import make, picture, rendered_svg, still
@@ -37,9 +37,7 @@ def test_a_drawing_and_a_page_have_the_pieces_of_the_screen(trace: Trace, tmp_pa
         target = tmp_path / f"a.{ending}"
         make(still(target, size=SIZE, visits=(0, 1), theme="light"), trace)
     drawn["png"] = picture(tmp_path / "a.png")
-    image = rendered_svg(tmp_path / "a.svg", SIZE).convertToFormat(QImage.Format.Format_RGB32)
-    words = np.frombuffer(image.constBits(), np.uint8).reshape(SIZE[1], SIZE[0], 4)
-    drawn["svg"] = words[..., 2::-1]
+    drawn["svg"] = channels(rendered_svg(tmp_path / "a.svg", SIZE))
     document = pypdfium2.PdfDocument((tmp_path / "a.pdf").read_bytes())
     page = document[0].render(scale=SIZE[0] / document[0].get_width()).to_numpy()
     drawn["pdf"] = page[..., 2::-1].copy()

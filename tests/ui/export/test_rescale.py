@@ -8,10 +8,9 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from simulator.base.assets import SCENARIOS
 from simulator.lesson.course import find_lesson
 from simulator.lesson.reader import load_lesson
-from simulator.problem.scenario import Scenario, load_scenario
+from simulator.problem.scenario import Scenario
 from simulator.program.op import Gesture
 from simulator.program.playback import (
     MOVING,
@@ -30,6 +29,7 @@ from simulator.run.rescales import rescale_seconds, row_at_hand
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.demos import demo
 from tests.helpers.painted import record_texts
 from tests.helpers.runs import scenario, trace_of
 from ui.board import gestures, scene
@@ -60,10 +60,6 @@ def rescale(trace: Trace, visit: int) -> Motion:
     ops = trace.program.ops(visit)
     op = next(n for n, each in enumerate(ops) if each.gesture is Gesture.SHRINK)
     return Motion(trace.snapshot(visit, op - 1), trace.snapshot(visit, op))
-
-
-def demo(name: str) -> Trace:
-    return simulate(load_scenario(SCENARIOS / f"{name}.toml"))
 
 
 def shown(image: QImage, at: QPointF, words: np.ndarray) -> float:

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
+from tests.helpers.painted import channels
 from ui.look.draw import draw_text
 from ui.look.kept import draw_kept, draw_kept_line, kept
 from ui.look.theme import DARK, Style
@@ -82,13 +83,9 @@ def test_a_kept_line_is_the_line_but_for_rounding(ratio):
 
     owner = Owner()
     for _ in range(2):
-        kept_one = pixels(over(lambda p: draw_kept_line(p, owner, "line", BOX, line)))
-        assert np.abs(kept_one - pixels(over(line))).max() <= 2
-        assert np.abs(kept_one - pixels(over(lambda p: None))).max() > 50
-
-
-def pixels(image: QImage) -> np.ndarray:
-    return np.frombuffer(image.constBits(), np.uint8).astype(int)
+        kept_one = channels(over(lambda p: draw_kept_line(p, owner, "line", BOX, line)))
+        assert np.abs(kept_one - channels(over(line))).max() <= 2
+        assert np.abs(kept_one - channels(over(lambda p: None))).max() > 50
 
 
 def test_what_is_kept_goes_with_its_owner():

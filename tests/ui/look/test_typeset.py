@@ -10,6 +10,7 @@ import pytest
 import ziamath
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from tests.helpers.painted import channels
 from ui.look.formula import formula, typeset
 
 
@@ -48,7 +49,7 @@ def test_a_formula_has_the_pixels_of_the_screen_not_of_the_window(qapp, ratio):
                 painter.fillPath(drawn.path, QColor("white"))
             else:
                 drawn.draw(painter, 11.2, 26.8, "white")
-        return np.frombuffer(image.constBits(), np.uint8).reshape(80, -1).astype(int)
+        return channels(image)
 
     there, wanted = painted(direct=False), painted(direct=True)
     assert np.ptp(wanted) > 150

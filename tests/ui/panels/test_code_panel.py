@@ -1,6 +1,5 @@
 """The code panel: the lines of every op framed and in sight, clicks and keys that run to a line."""
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter
@@ -15,6 +14,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtLine, AtTurn
 from tests.helpers.changes import choose_algorithm
+from tests.helpers.painted import colours, pixels
 from ui.look.highlight import spans
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.code.page import paint_paper, paper_layout
@@ -372,18 +372,6 @@ def test_no_line_of_the_paper_overlaps_or_leaves_the_page(qapp, algorithm, width
     lit = pixels(picture).any(axis=0)
     assert lit[:width].any()
     assert not lit[width + 1 :].any()
-
-
-def colours(picture: QImage) -> set[int]:
-    """Return the colours in a picture, 0xffrrggbb."""
-    places = ((x, y) for x in range(picture.width()) for y in range(picture.height()))
-    return {picture.pixel(x, y) for x, y in places}
-
-
-def pixels(picture: QImage) -> np.ndarray:
-    """Return which pixels are not black, (height, width) bool."""
-    rows = np.frombuffer(picture.constBits(), dtype=np.uint32)
-    return (rows.reshape(picture.height(), picture.bytesPerLine() // 4) & 0xFFFFFF) > 0
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)

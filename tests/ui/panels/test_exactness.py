@@ -26,7 +26,7 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
 from tests.helpers.changes import change
-from tests.helpers.painted import assert_tidy, painted, record_texts
+from tests.helpers.painted import assert_tidy, painted, pixels, record_texts
 from ui.board import fault_marks
 from ui.board import text as board_text
 from ui.board.board import paint_board
@@ -320,8 +320,7 @@ def test_without_faults_there_is_no_label():
 
 
 def has_colour(image: QImage, colour: str) -> bool:
-    words = np.frombuffer(image.convertToFormat(QImage.Format.Format_RGB32).constBits(), np.uint32)
-    return bool((words & 0xFFFFFF == QColor(colour).rgb() & 0xFFFFFF).any())
+    return bool((pixels(image) == QColor(colour).rgb() & 0xFFFFFF).any())
 
 
 @pytest.mark.long

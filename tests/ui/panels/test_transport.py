@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
@@ -19,7 +18,7 @@ from simulator.program.partial_visits import partial_before
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from simulator.study.compare import comparison_of
 from tests.helpers.demos import demo, snapshots
-from tests.helpers.painted import assert_tidy, painted, record_texts
+from tests.helpers.painted import assert_tidy, channels, painted, record_texts
 from tests.helpers.runs import trace_of
 from ui.look.boundaries import boundaries
 from ui.look.draw import text_width
@@ -171,15 +170,10 @@ def test_cells_cut_from_a_picture_look_as_if_painted(name, at, x, width, scale, 
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
         paint_scrubber(painter, now, Style(DARK, scale), rect)
 
-    cut = pixels(painted(paint, 1530, 44))
-    whole = np.roll(pixels(painted(lambda p: moved(p) or paint(p), 1530, 44)), -1, axis=0)
+    cut = channels(painted(paint, 1530, 44))
+    whole = np.roll(channels(painted(lambda p: moved(p) or paint(p), 1530, 44)), -1, axis=0)
     assert np.abs(cut - whole).max() <= 2
     assert len(np.unique(whole)) > 3
-
-
-def pixels(image: QImage) -> NDArray[np.int64]:
-    raw = np.frombuffer(image.constBits(), np.uint8)
-    return raw.reshape(image.height(), image.width(), 4).astype(np.int64)
 
 
 @pytest.mark.parametrize("name", [*ALGORITHMS, "causal", "grouped-heads", "window-sinks"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
+from tests.helpers.painted import pixels
 from ui.look.draw import text_width
 from ui.look.flow import Face, FlowWord, Piece, flow, width_of
 from ui.look.lesson_text import FORMATS
@@ -169,11 +170,6 @@ def painted(caption: Caption, style: Style, width: int, height: int, edge: int =
     paint_caption(painter, caption, style, QRectF(edge, edge, width, height))
     painter.end()
     return image
-
-
-def pixels(image: QImage) -> np.ndarray:
-    words = np.frombuffer(image.constBits(), dtype=np.uint32)
-    return words.reshape(image.height(), image.width()) & 0xFFFFFF
 
 
 def inked(image: QImage, style: Style) -> np.ndarray:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QImage, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
+from tests.helpers.painted import channels
 from ui.look.theme import THEMES, Style
 from ui.talk.pen_overlay import RADII, PenOverlay
 
@@ -33,13 +34,6 @@ def overlay(ground: QWidget) -> PenOverlay:
 
 def picture(widget: QWidget) -> QImage:
     return widget.grab().toImage()
-
-
-def pixels(image: QImage) -> np.ndarray:
-    """Return (height, width, 4) channel values, 0 to 255."""
-    image = image.convertToFormat(QImage.Format.Format_RGB32)
-    flat = np.frombuffer(image.constBits(), np.uint8)
-    return flat.reshape(image.height(), image.width(), 4).astype(int)
 
 
 def draw(overlay: PenOverlay, *places: tuple[int, int]) -> None:
@@ -109,7 +103,7 @@ def test_a_stroke_looks_the_same_while_it_is_drawn_and_after(overlay, ground) ->
     drawing = picture(ground)
     QTest.mouseRelease(overlay, LEFT, pos=QPoint(400, 330))
     done = picture(ground)
-    assert np.abs(pixels(done) - pixels(drawing)).max() <= 4  # edges are rounded twice
+    assert np.abs(channels(done) - channels(drawing)).max() <= 4  # edges are rounded twice
 
 
 def test_while_off_strokes_stay_and_the_mouse_goes_through(overlay, ground, qapp) -> None:

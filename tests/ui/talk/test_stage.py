@@ -24,6 +24,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.program.playback import last_cursor
 from simulator.run.trace import simulate
 from simulator.study.compare import comparison_of
+from tests.helpers.painted import pixels
 from tests.helpers.runs import program_of
 from tests.helpers.shown_lessons import shipped_lessons, some_steps
 from tests.helpers.waiting import wait_until
@@ -233,8 +234,7 @@ def test_nothing_of_a_slides_caption_is_cut_below(qapp):
     with QPainter(image) as painter:
         style = slide_style(Style(DARK), size)
         paint_slide(painter, Caption("", body, 2, 3), style, QRectF(0, 0, 1840, CAPTION))
-    rows = np.frombuffer(image.constBits(), np.uint32).reshape(160, 1840) & 0xFFFFFF
-    lit = np.flatnonzero(rows.any(axis=1))
+    lit = np.flatnonzero(pixels(image).any(axis=1))
     assert 80 < lit[-1] < CAPTION
 
 

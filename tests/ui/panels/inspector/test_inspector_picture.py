@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from safetensors.numpy import save_file
 
 from simulator.problem.scenario import parse_scenario
+from tests.helpers.painted import channels
 from tests.helpers.pictures import colours, picture_file, tensors_of
 from ui.look.pieces import place_of
 from ui.look.theme import THEMES, Style
@@ -44,12 +45,6 @@ def weights(path: Path, head: int, row: int) -> np.ndarray:
     return p / p.sum()
 
 
-def pixels_of(image: QImage) -> np.ndarray:
-    image = image.convertToFormat(QImage.Format.Format_RGB32)
-    words = np.frombuffer(image.constBits(), np.uint8)
-    return words.reshape(image.height(), image.width(), 4)[..., 2::-1].astype(float)
-
-
 def middle(panel, key: int) -> QPointF:
     """Return the middle of a key's piece in the picture."""
     picture = panel.model.picture
@@ -64,7 +59,7 @@ def test_a_piece_is_as_clear_as_it_is_read(window, panel) -> None:
         window.session.settle()
         QApplication.processEvents()
         assert panel.pointer.row == row
-        pixels = pixels_of(panel.canvas.grab().toImage())
+        pixels = channels(panel.canvas.grab().toImage())
         exact = weights(panel.model.workload.file.path, panel.head, row)
         clear = exact[1:] / exact[1:].max()  # key 0, CLS, is no piece
         for key in range(1, exact.size):
@@ -81,7 +76,7 @@ def test_what_is_no_key_s_is_covered(window, panel, tmp_path) -> None:
     save_file(tensors, tmp_path / "half.safetensors")  # CLS and the upper half
     show(window, tmp_path / "half.safetensors")
     ground = np.array(QColor(panel.fitted.theme.panel).getRgb()[:3], dtype=float)
-    pixels, place = pixels_of(panel.canvas.grab().toImage()), panel.layout_now().picture
+    pixels, place = channels(panel.canvas.grab().toImage()), panel.layout_now().picture
     for n in range(9, 17):
         row, column = divmod(n - 1, SIDE)
         x = round(place.left() + (column + 0.5) * place.width() / SIDE)
@@ -134,7 +129,7 @@ def test_labels_are_pieces_and_nothing_overlaps(panel, theme: str, size: tuple[i
     image.fill(QColor(style.theme.panel))
     with QPainter(image) as painter:
         paint_inspector(painter, panel.model, panel.pointer, style, room)
-    pixels = pixels_of(image)
+    pixels = channels(image)
     found = set()
     for labels in (lay.row_labels, lay.key_labels):
         box = labels.toAlignedRect()

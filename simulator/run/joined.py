@@ -10,7 +10,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.run.cell_values import CellValue, cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum, beside
-from simulator.run.gating import before_gate, gate_lines
+from simulator.run.gating import lines_after_sum
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -82,8 +82,7 @@ def _sum(snapshot: Snapshot, value: CellValue) -> Explanation:
 def _output(snapshot: Snapshot, value: CellValue) -> Explanation:
     assert value.value is not None
     assert snapshot.partials is not None
-    cell, tile = value.cell, snapshot.tile
-    r = cell.row - snapshot.visit.rows.start
+    cell = value.cell
     parts = _of_row(snapshot, snapshot.partials.o, cell.row)[:, cell.col]
 
     def place(split: int) -> Cell:
@@ -96,19 +95,11 @@ def _output(snapshot: Snapshot, value: CellValue) -> Explanation:
         for split, (w, o) in enumerate(zip(_weights(snapshot, cell.row), parts, strict=True))
     )
     sums = TermSum("Σ w O", "split", terms, len(terms), sum(term.product for term in terms))
-    total = Number(float(tile.o[r, cell.col]), cell, f"{cell_name(cell)} as a sum")
-    lines: list[tuple[Part, ...]] = [
+    o = float(snapshot.tile.o[cell.row - snapshot.visit.rows.start, cell.col])
+    total = Number(o, cell, f"{cell_name(cell)} as a sum")
+    lines: tuple[tuple[Part, ...], ...] = (
+        *lines_after_sum(snapshot, Number(value.value, cell, cell_name(cell)), total),
         ("O = Σ w O over the splits = ", Number(sums.total, cell, "in float64", full=True)),
         beside(snapshot, total, sums.total),
-    ]
-    if snapshot.normalised:
-        l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
-        ready = Number(
-            float(before_gate(snapshot)[r, cell.col]), cell, f"{cell_name(cell)}, normalised"
-        )
-        lines.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
-    lines[:0] = gate_lines(snapshot, cell)
-    w = snapshot.program.workload
-    if snapshot.stored("O") and w.dtype != "float32":
-        lines.insert(0, (f"stored as {w.dtype}: ", Number(value.value, cell, cell_name(cell))))
-    return Explanation(value, tuple(lines), sums)
+    )
+    return Explanation(value, lines, sums)

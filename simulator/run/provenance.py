@@ -25,7 +25,7 @@ from simulator.run.explanation import (
     beside,
     products,
 )
-from simulator.run.gating import before_gate, gate_lines
+from simulator.run.gating import lines_after_sum
 from simulator.run.gradients import explain_gradient, is_gradient, weight_again
 from simulator.run.joined import explain_joined
 from simulator.run.linear_state import explain_result, explain_score
@@ -481,22 +481,14 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
     tilde = "β / ℓ Σ p̃ v" if algorithm_of(w).normalises_each_tile else "Σ p v"
     left = f"{words} O before" if factor else "O before"
     total = Number(float(tile.o[r, cell.col]), cell, f"{cell_name(cell)} as a sum")
-    out: list[tuple[Part, ...]] = [
+    out: tuple[tuple[Part, ...], ...] = (
+        *lines_after_sum(snapshot, now, total),
         (f"O = {left} + {tilde} = ", *scaled, " + ", *extra, " = ",
          Number(exact, cell, "in float64", full=True)),
         beside(snapshot, total, exact),
         *lines,
-    ]  # fmt: skip
-    if snapshot.normalised and not snapshot.stores_scores:
-        l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
-        ready = Number(
-            float(before_gate(snapshot)[r, cell.col]), cell, f"{cell_name(cell)}, normalised"
-        )
-        out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
-    out[:0] = gate_lines(snapshot, cell)
-    if snapshot.stored("O") and not algorithm_of(w).normalises_each_tile and w.dtype != "float32":
-        out.insert(0, (f"stored as {w.dtype}: ", now))
-    return Explanation(value, tuple(out), sums)
+    )  # fmt: skip
+    return Explanation(value, out, sums)
 
 
 def _factor(

@@ -508,28 +508,6 @@ def test_a_scenario_file_given_at_the_start_may_be_broken(tmp_path, settings, qa
 
 
 @pytest.mark.long
-def test_paths_with_spaces_and_other_letters(window, tmp_path):
-    folder = tmp_path / "höhe und breite"
-    folder.mkdir()
-    window.files.save_to(folder / "größe 1.toml")
-    window.files.open_path(folder / "größe 1.toml")
-    window.session.settle()
-    assert window.session.path == folder / "größe 1.toml"
-
-
-def test_closing_keeps_unsaved_changes_among_the_recent_files(window):
-    choose_algorithm(window, "naive")
-    window.session.settle()
-    window.close()
-    kept = load_scenario(window.settings.recent[0])
-    assert kept.attention.algorithm == "naive"
-
-
-def test_a_demo_is_never_overwritten(window):
-    assert len(choosing(window.actions_by_name["save_scenario"].trigger, None)) == 1
-
-
-@pytest.mark.long
 def test_codes_of_a_title_do_not_reach_the_window_manager(window):
     title = "a\x1b]0;x\x07 \u202eb"
     change(window.session, {"title": title}, "title")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEasingCurve, QEvent, QObject, QRectF, Qt, QVariantAnimation, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap, QTransform
 from PySide6.QtWidgets import QWidget
 
 from ui.look.draw import RIGHT, draw_text, text_width
@@ -33,8 +33,8 @@ class Fade(QWidget):
         self._over, self._under = over, under
         self.picture = QPixmap()
         self.style_now = Style(DARK)
-        self.sign = QRectF()
-        """The label which says that the next picture is being computed."""
+        self.sign: QRectF | None = None
+        """The place of the words which say that the next picture is being computed."""
         self._left = QVariantAnimation(self)
         self._left.setDuration(FADE_MS)
         self._left.setStartValue(1.0)
@@ -90,17 +90,13 @@ class Fade(QWidget):
 
     def say(self, place: QRectF) -> None:
         """Write over a place that the next picture is being computed."""
-        style = self.style_now
-        wide = text_width(style.text_font(_SIGN), SIGN) + style.px(18)
-        self.sign = place.united(
-            QRectF(place.right() - wide, place.top(), wide, style.px(_SIGN_HIGH))
-        )
+        self.sign = place
         self.update()
 
     def start(self) -> None:
         """Let the picture fade."""
         if self.holds:
-            self.sign = QRectF()
+            self.sign = None
             self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, on=False)
             self._left.start()
 
@@ -110,7 +106,7 @@ class Fade(QWidget):
         for each in self._neighbours():
             each.removeEventFilter(self)
         self.hide()
-        self.picture, self.sign = QPixmap(), QRectF()
+        self.picture, self.sign = QPixmap(), None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay as large as the widget, and above its other children: a dock may be raised."""
@@ -122,7 +118,11 @@ class Fade(QWidget):
             if self._low:  # otherwise the children would be painted first
                 self._rise()
         elif kind is QEvent.Type.Resize:
+            was = self.size()
             self.setGeometry(self._over.rect())
+            if self.sign is not None:  # the words stay where they are in the picture
+                stretch = self.width() / was.width(), self.height() / was.height()
+                self.sign = QTransform.fromScale(*stretch).mapRect(self.sign)
         elif kind is QEvent.Type.ChildPolished:
             self._watch()
             self._cover_later()
@@ -133,11 +133,12 @@ class Fade(QWidget):
         with painting(self, covers=False) as painter:
             painter.setOpacity(1.0 if self.holds else float(self._left.currentValue()))
             painter.drawPixmap(self.rect(), self.picture)
-            if not self.sign.isNull():
-                self._paint_sign(painter)
+            if self.sign is not None:
+                self._paint_sign(painter, self.sign)
 
-    def _paint_sign(self, painter: QPainter) -> None:
+    def _paint_sign(self, painter: QPainter, place: QRectF) -> None:
         style, theme = self.style_now, self.style_now.theme
-        painter.fillRect(self.sign, QColor(theme.panel))
-        inside = self.sign
+        wide = text_width(style.text_font(_SIGN), SIGN) + style.px(18)
+        inside = place | QRectF(place.right() - wide, place.top(), wide, style.px(_SIGN_HIGH))
+        painter.fillRect(inside, QColor(theme.panel))
         draw_text(painter, inside, SIGN, style.text_font(_SIGN), theme.muted, RIGHT)

@@ -89,6 +89,9 @@ def test_what_takes_long_is_said_over_the_last_picture(qtbot) -> None:
     said = below.grab().toImage()
     assert said != plain
     assert words_of(said, plain).right() > 380, "at the upper right"
+    below.resize(500, 200)
+    wider = plain.scaled(500, 200)
+    assert words_of(below.grab().toImage(), wider).right() > 480, "and there in any size"
     assert SIGN == "computing…"
     fade.end()
     assert below.grab().toImage().pixelColor(200, 100) == QColor("red")

@@ -22,6 +22,7 @@ from ui.board.corner import inset_box
 from ui.board.hands import paint_turning
 from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
+from ui.board.marks import lit_frame
 from ui.board.middle import middle_at
 from ui.board.partials import lse_cell, split_places
 from ui.board.scene import (
@@ -419,7 +420,7 @@ def _light_up(scene: GestureScene) -> None:
             band = scene.lay.row_band(name, visit.rows)
             if by_key:
                 band = scene.lay.col_band(name, visit.cols)
-            outline(scene.painter, band, glow, scene.style.px(4))
+            outline(scene.painter, lit_frame(band, name, scene.lay), glow, scene.style.px(4))
     say_what(scene)
 
 

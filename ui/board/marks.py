@@ -90,7 +90,7 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, lay: BoardLayout) -> None
     for name in lit_boxes(snapshot, lay):
         band = lit_band(snapshot, lay, name)
         if name != "S" and visible_band(band, lay.boxes[name]):
-            outline(painter, at_least(band, style.px(5)), theme.tensor(name), style.px(4))
+            outline(painter, lit_frame(band, name, lay), theme.tensor(name), style.px(4))
 
 
 def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> tuple[str, ...]:
@@ -106,6 +106,14 @@ def lit_band(snapshot: Snapshot, lay: BoardLayout, name: str) -> QRectF:
     if TENSORS[name].of_pairs:
         return lay.tile(visit.rows, visit.cols)
     return lay.col_band(name, visit.cols) if "key" in axes else lay.row_band(name, visit.rows)
+
+
+def lit_frame(band: QRectF, name: str, lay: BoardLayout) -> QRectF:
+    """Return the frame of a lit band: half outside where rows have a number each, to read it."""
+    px = lay.style.px
+    if TENSORS[name].axes == ("row",):
+        return band.adjusted(-px(1), -px(2), px(1), px(2))
+    return at_least(band, px(5))
 
 
 def visible_band(band: QRectF, box: QRectF) -> bool:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF
 
 from simulator.code.code_lines import exemplars
 from simulator.problem.workload import Workload
@@ -13,10 +14,11 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.touched import touched
 from simulator.run.trace import simulate
 from ui.board.board import board_layout
-from ui.board.layout import BoardLayout
-from ui.board.marks import lit_band, lit_boxes
+from ui.board.layout import BoardLayout, number_size
+from ui.board.marks import lit_band, lit_boxes, lit_frame
 from ui.board.partials import lit_partials, split_places
-from ui.look.theme import DARK, Style
+from ui.board.scores import hall_numbers_fit
+from ui.look.theme import DARK, Style, stage_label, stage_scale
 from ui.panels.formula.lines import formula_lines
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -90,3 +92,21 @@ def test_what_splits_have_left_is_lit_where_a_formula_reads_or_stores_it(name: s
                 assert next(iter(lit[split].values())).width() < place.width()
         tried |= {frozenset(wanted)}
     assert tried == {frozenset(), frozenset("O"), frozenset({"LSE"})}
+
+
+def test_the_frame_of_lit_rows_crosses_none_of_their_numbers() -> None:
+    style = Style(DARK, stage_scale(1920, 1080), stage_label(1920, 1080))
+    now, w = next(each for each in states("flash1") if "m" in touched(each[0]))
+    low = next(  # the lowest rows with numbers
+        lay
+        for high in range(300, 1080, 4)
+        if hall_numbers_fit(
+            style,
+            (lay := board_layout(w, style, QRectF(0, 0, 1400, high))).boxes["m"].width(),
+            lay.cell[1],
+        )
+    )
+    font = style.code_font(number_size(style, low.boxes["m"].width(), low.cell[1]))
+    frame = lit_frame(lit_band(now, low, "m"), "m", low)
+    number = low.row_y(now.visit.rows.start + 0.5) - QFontMetricsF(font).capHeight() / 2
+    assert frame.top() + style.px(4) <= number

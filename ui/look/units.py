@@ -13,7 +13,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS, TimeEstimate
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 
 
 def bytes_text(count: float) -> str:
@@ -47,7 +47,8 @@ def time_text(seconds: float) -> str:
 
 def clock_text(seconds: float, whole: float) -> str:
     """Return a time on the way to a `whole` one, in the unit of the whole: ``0.9 µs``."""
-    size, unit = next((pair for pair in _SECONDS if whole >= 0.99995 * pair[0]), _SECONDS[-1])
+    known = whole or 1e-9  # no time at all is 0.0 ns
+    size, unit = next((pair for pair in _SECONDS if known >= 0.99995 * pair[0]), _SECONDS[-1])
     return f"{seconds / size:.1f} {unit}"
 
 

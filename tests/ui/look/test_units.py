@@ -24,7 +24,7 @@ def test_one_is_no_plural(count, text):
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (1e-10, "≥ 0.1 ns on T4, less than a launch takes (some 4 µs)"),
+        (1e-10, "≥ 100.0 ps on T4, less than a launch takes (some 4 µs)"),
         (2.9e-6, "≥ 2.9 µs on T4, less than a launch takes (some 4 µs)"),
         (4e-6, "≥ 4.0 µs on T4"),
         (0.25, "≥ 250.0 ms on T4"),
@@ -86,6 +86,9 @@ def test_rates_are_written_in_powers_of_ten() -> None:
         (bytes_text(1024**2 - 1), "1.0 MiB"),
         (time_text(999.94e-9), "999.9 ns"),
         (time_text(999.96e-9), "1.0 µs"),
+        (time_text(999.96e-12), "1.0 ns"),
+        (time_text(0.04e-9), "40.0 ps"),
+        (time_text(0.0), "0.0 ns"),
         (rate_text(999_400, "FLOP"), "999 kFLOP"),
         (rate_text(999_600, "FLOP"), "1 MFLOP"),
         (rate_text(2.5e18, "FLOP"), "2.5 EFLOP"),

@@ -82,7 +82,7 @@ def notes(report: HeadReport) -> Iterator[str]:
         yield f"The largest scores: {best}."
     if training is not None and training.off is not None:
         yield _without(report, training)
-    yield "A score is the weight on such keys, a mean over the rows that have one."
+    yield "A score is the weight on keys of that kind, a mean over the rows that see any."
     unseen = [
         each.headings[0].lower()
         for each in columns(report)
@@ -91,7 +91,7 @@ def notes(report: HeadReport) -> Iterator[str]:
     if report.cross:
         yield f"{NO_KEY}: queries are of another text, so none has a key of its own place."
     elif unseen:
-        yield f"{NO_KEY} under {', '.join(unseen)}: no row sees such a key."
+        yield f"{NO_KEY} under {', '.join(unseen)}: no row sees keys of that kind."
     if not report.cross:
         yield (
             "Induction: the key after an earlier occurrence of the row's token."

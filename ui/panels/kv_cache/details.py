@@ -143,8 +143,7 @@ def gpu_lines(c: CacheChoice) -> tuple[Wordings, ...]:
         f"{rate_words(found, '')}",
         f"{conversation_words(found)[0]}: {found.weights / 1e9:.1f} GB of weights / "
         f"{found.cache / c.batch / 1e9:.2f} GB",
-        f"one {gpu.name} holds {plural(one, 'conversation')} beside the weights, in pages of "
-        f"{plural(c.page_size, 'token')}" if one else
+        f"one {gpu.name} holds {plural(one, 'conversation')} beside the weights" if one else
         f"no conversation fits one {gpu.name} beside the weights",
         counted_words,
     )  # fmt: skip

@@ -18,6 +18,8 @@ from simulator.problem.workload import Inputs, Workload
 TOP = 8
 """Tokens whose probabilities are kept at each place."""
 GREEDY = "greedy"
+WARMER = (1.0, 2.0, 4.0)
+"""Temperatures at which the probability of the most probable token is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class NextToken:
     # texts and probabilities, the most probable first; the drawn one is the last if not among them
     top: tuple[tuple[str, float], ...]
     place: int  # of the drawn one in `top`
+    warmer: tuple[float, ...]  # probabilities of the most probable one at `WARMER`
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ def continued_run(
         top = top if each.token in top else [*top[:-1], each.token]
         chances = tuple((label(n), float(each.probabilities[n])) for n in top)
         chance = float(each.probabilities[each.token])
-        texts.append(NextToken(label(each.token), chance, chances, top.index(each.token)))
+        own = (each.probabilities ** ((temperature or 1.0) / t) for t in WARMER)
+        warmer = tuple(float(p.max() / p.sum()) for p in own)
+        texts.append(NextToken(label(each.token), chance, chances, top.index(each.token), warmer))
     continuation = Continuation(
         w.file.said.model if w.file else "", model.shape.parameters, len(tokens), tuple(texts),
         draw,

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from simulator.base.errors import safe_text
 from simulator.language.continuation import TEMPERATURE
-from simulator.study.generation.typed import GREEDY, Continuation, NextToken
+from simulator.study.generation.typed import GREEDY, WARMER, Continuation, NextToken
 from ui.kit.boxes import Box, Column
 from ui.kit.shapes import Paragraph
 from ui.look.draw import LEFT, RIGHT, draw_text, text_width
@@ -92,6 +92,8 @@ def next_words(said: Continuation, rows: range) -> Words:
         if said.draw == GREEDY
         else f"Drawn at T = {TEMPERATURE}, seed {said.draw}: logits are divided by T."
     )
+    told = zip(WARMER, token.warmer, strict=True)
+    warmer = ", ".join(f"{chance_text(chance)} at T = {t:g}" for t, chance in told)
     same = (
         "One pass over all tokens, without a cache, gives the same probabilities up to "
         f"{number_text(said.apart, 2)}."
@@ -99,7 +101,7 @@ def next_words(said: Continuation, rows: range) -> Words:
     millions = f"{said.parameters / 1e6:.3g}"
     return Words(title, sentences=(
         f"{said.model[:1].upper()}{said.model[1:]}, {millions} million parameters.{honest}{text}",
-        draw, same,
+        draw, f"The most probable token has {warmer}.", same,
     ))  # fmt: skip
 
 

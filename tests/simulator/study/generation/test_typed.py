@@ -13,7 +13,7 @@ from simulator.language.continuation import continued, probabilities
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.sentence import sentence_model
 from simulator.study.generation.steps import TOKENS, generation_of
-from simulator.study.generation.typed import GREEDY, TOP
+from simulator.study.generation.typed import GREEDY, TOP, WARMER
 from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.small_language_model import put_in_place
@@ -45,6 +45,9 @@ def test_what_follows_is_what_the_model_draws(draw: str, temperature: float) -> 
         assert len(each.top) == TOP
         best = np.sort(one.probabilities)[::-1][: TOP - 1]
         assert [chance for _, chance in each.top[: TOP - 1]] == pytest.approx(best, rel=1e-2)
+    after = model.run(tokens).logits[-1]
+    largest = [probabilities(after, t).max() for t in WARMER]
+    assert said.tokens[0].warmer == pytest.approx(largest, rel=1e-2)
     assert found.workload.tokens == (*trace.workload.tokens, *(each.text for each in said.tokens))
     assert [len(step.rows) for step in found.steps] == [len(tokens)] + [1] * TOKENS
     assert said.apart < 1e-4  # its random weights make large logits

@@ -35,6 +35,7 @@ def test_a_typed_text_shows_what_may_come_next(panel):
     title = f"Token 1 of {TOKENS}: {quoted(first.text)} was drawn"
     assert panel.accessibleDescription().startswith(title)
     assert "It shows mechanisms, not knowledge." in panel.accessibleDescription()
+    assert f"has {chance_text(first.warmer[0])} at T = 1, " in panel.accessibleDescription()
     words = drawn_words(panel.picture.scene.paint, QRectF(panel.picture.rect()))
     painted = [each.text for each in words]
     assert {quoted(text) for text, _ in first.top} & set(painted)

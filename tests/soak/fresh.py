@@ -29,7 +29,7 @@ from simulator.run.cell_values import Cell
 from simulator.run.trace import Trace
 from ui.board.layout import Viewport as BoardView
 from ui.board.panel import BoardPanel
-from ui.look.theme import THEMES, Style
+from ui.look.theme import Style, Theme
 from ui.panels.values.panel import value_row
 from ui.session.session import Session
 from ui.session.view import View
@@ -52,7 +52,7 @@ class Place:
     panels: tuple[str, ...]  # names of the panels whose models are on show
     # theme, text scale and least letters, size of the board, whether it shows weights P / l, and
     # whether its words are plain; None while it is hidden
-    board: tuple[str, tuple[float, float], tuple[int, int], bool, bool] | None
+    board: tuple[Theme, tuple[float, float], tuple[int, int], bool, bool] | None
     # cell, points: what is selected and pointed at there
     cell: Cell | None
     points: tuple[Pointer, ...]
@@ -107,7 +107,7 @@ def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
     QApplication.processEvents()
     # A board that is hidden takes the size of its picture only as that is painted.
     style, here = window.style_now, window.board
-    board = (style.theme.name, (style.scale, style.least), here.size().toTuple(), here.divides,
+    board = (style.theme, (style.scale, style.least), here.size().toTuple(), here.divides,
              here.plain)  # fmt: skip
     if not here.isVisible():
         board = None
@@ -151,7 +151,7 @@ def prints_at(place: Place) -> Prints:
             theme, scale, size, divides, plain = place.board
             board = BoardPanel()
             board.divides, board.plain = divides, plain
-            board.set_style(Style(THEMES[theme], *scale))
+            board.set_style(Style(theme, *scale))
             board.resize(*size)
             board.show_snapshot(view.snapshot, view.report.row, place.cell, place.points)
             out["the board"] = _seen(board)

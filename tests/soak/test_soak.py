@@ -77,6 +77,10 @@ def test_each_layout_shows_what_a_new_session_shows(home: Path) -> None:
             window.desk.take(layout.name)
             settle()
             assert differences(window, fresh) == [], layout.name
+        window.desk.take(LAYOUTS[0].name)
+        window.actions_by_name["present"].setChecked(True)
+        settle()
+        assert differences(window, fresh) == [], "the stage"
     finally:
         fresh.close()
         window.close()

@@ -43,7 +43,7 @@ class NumberPlace:
 
     part: str  # which text: ``caption`` or ``answer``
     start: int  # its first letter
-    text: str  # as it is written there
+    text: str  # the number as the text writes it
     origin: Origin
 
 

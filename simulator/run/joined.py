@@ -21,7 +21,7 @@ def explain_joined(snapshot: Snapshot, value: CellValue) -> Explanation:
 
 
 def _of_row(snapshot: Snapshot, values: F32 | None, row: int) -> F32:
-    """Return the numbers of a row, one for each split; of O, (splits, dv)."""
+    """Return what each split has of a row: a number, or of O a row of dv numbers."""
     assert values is not None
     return values[:, row - snapshot.visit.rows.start]
 

@@ -112,7 +112,7 @@ class Curve:
     ys: tuple[float, ...]
     # how the line is broken; with the marker it tells curves apart without colour
     dash: Dash = "solid"
-    marker: Marker | None = "circle"  # at each point; None: none, and the pointer finds no point
+    marker: Marker | None = "circle"  # at each point; with None the pointer finds no point
     width: float = 1.8  # of the line, at scale 1
     # lines that the pointer reads at each point, the first a heading
     details: tuple[tuple[str, ...], ...] = ()

@@ -113,6 +113,10 @@ class Scoring:
         s_capped: NDArray[T] = np.tanh(s / cap) * cap
         return s_capped
 
+    def sink(self, head: int) -> float | None:
+        """Return the sink logit of a head; None without one."""
+        return self.sink_logits[head] if self.sink_logits else None
+
     def slope(self, s: NDArray[T]) -> NDArray[T]:
         """Return the slope of the soft-cap at scaled products, of the same type; 1 without one."""
         return 1 - np.tanh(s / s.dtype.type(self.softcap)) ** 2 if self.softcap else np.ones_like(s)

@@ -95,7 +95,7 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
         seen=frozen(seen),
         of_keys=w.seqlen_k,
         added=frozen(_added(w, head, rows, keys, matmul(q, k.T))),
-        sink=w.sink_logits[head] if w.sink_logits else None,
+        sink=w.scoring.sink(head),
     )
 
 

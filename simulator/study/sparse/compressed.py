@@ -119,7 +119,7 @@ def _error(w: Workload, inputs: Inputs, made: Compression, seen: Bools) -> float
     open_to = dense_mask(w).visible(rows, keys)
     for head, kv in enumerate(w.kv_head_of):
         q, k, v = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
-        sink = w.sink_logits[head] if w.sink_logits else None
+        sink = w.scoring.sink(head)
         s, short = (
             w.scoring.capped(w.scoring.of(matmul(q, each.T))) for each in (k, made.means(k))
         )

@@ -301,7 +301,7 @@ def _apart(w: Workload, inputs: Inputs, masks: list[Mask], rows: range) -> tuple
         q, k, v = (each.astype(np.float64) for each in (
             inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
         s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
-        sink = w.sink_logits[head] if w.sink_logits else None
+        sink = w.scoring.sink(head)
         dense = attended(s, open_to, v, sink)
         size += float(np.square(dense).sum())
         for n, each in enumerate(seen):

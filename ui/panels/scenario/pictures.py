@@ -229,8 +229,8 @@ def head_weights(scenario: Scenario) -> tuple[F32, ...]:
     for head, q in enumerate(inputs.q):
         products = w.scoring.of(matmul(q[::step], inputs.k[head // group].T))
         scores = w.changed(head, rows, keys, products)
-        sink = w.sink_logits[head] if w.sink_logits else None
-        weights = softmax_rows(np.where(seen, scores, -np.inf).astype(np.float64), sink)
+        shown = np.where(seen, scores, -np.inf).astype(np.float64)
+        weights = softmax_rows(shown, w.scoring.sink(head))
         out.append(pooled(np.ascontiguousarray(weights.T, np.float32), _PIXELS).T)
     return tuple(out)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.base.dtypes import F32
+from simulator.run.after_sum import lines_after_sum
 from simulator.run.cell_values import CellValue, cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum, beside
-from simulator.run.gating import lines_after_sum
 from simulator.run.snapshot import Cell, Snapshot
 
 

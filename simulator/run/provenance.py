@@ -14,6 +14,7 @@ import numpy as np
 from simulator.problem.filling import done_after_words
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.tensors import OUTPUT, symbol
+from simulator.run.after_sum import lines_after_sum
 from simulator.run.cell_values import CellValue, cell_name, cell_value, in_current_tile
 from simulator.run.explanation import (
     MOST_TERMS,
@@ -25,7 +26,6 @@ from simulator.run.explanation import (
     beside,
     products,
 )
-from simulator.run.gating import lines_after_sum
 from simulator.run.gradients import explain_gradient, is_gradient, weight_again
 from simulator.run.joined import explain_joined
 from simulator.run.linear_state import explain_result, explain_score

@@ -20,8 +20,8 @@ from simulator.program.gate_ops import ApplyGate
 from simulator.program.ops import exp_shift
 from simulator.program.state_ops import MapFeatures
 from simulator.program.tensors import symbol
+from simulator.run.after_sum import before_gate
 from simulator.run.cell_values import cell_name
-from simulator.run.gating import before_gate
 from simulator.run.provenance import growth, maximum_of_tile
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
